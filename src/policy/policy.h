@@ -1,0 +1,110 @@
+// What a sandbox is allowed: the validated policy. Pure values, no effects.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace sandy::policy {
+
+enum class Access { deny, read, write };
+
+// One line of filesystem.read, .write or .deny. `path` is an absolute host path, lexically normalized (no "//", "/./",
+// "/../", no trailing slash), symbolic links not resolved: that is an effect (host/), done when a sandbox starts.
+struct PathRule {
+  std::string path;
+  Access access = Access::deny;
+  std::string key;  // where the rule stands, for messages: "filesystem.read[2]"
+  bool operator==(const PathRule&) const = default;
+};
+
+enum class WorkspaceMode {
+  private_,  // a new, empty directory that goes away with the sandbox
+  bind,      // a host directory, writable in place
+};
+
+struct Workspace {
+  WorkspaceMode mode = WorkspaceMode::private_;
+  std::string path;                   // host directory; bind only
+  std::string mount = "/workspace";   // where the sandbox sees it
+  bool operator==(const Workspace&) const = default;
+};
+
+struct Filesystem {
+  Workspace workspace;
+  std::vector<PathRule> rules;
+  bool unsafe_broad_workspace = false;  // lets "/", $HOME or a parent of the state directory be writable
+  bool operator==(const Filesystem&) const = default;
+};
+
+enum class NetworkMode { none, allowlist };
+
+struct Network {
+  NetworkMode mode = NetworkMode::none;
+  std::vector<std::string> allow, deny, allow_private;  // empty with mode none
+  bool operator==(const Network&) const = default;
+};
+
+// Absent = the default, which a machine that can't enforce it may leave out (and then says so in `degraded`).
+// Present = set by hand: enforced or refused.
+struct Limits {
+  std::optional<std::uint64_t> memory, swap;      // bytes
+  std::optional<double> cpus;                     // cores
+  std::optional<std::uint64_t> pids;              // processes and threads
+  std::optional<std::uint64_t> io_read, io_write; // bytes a second
+  std::optional<std::uint64_t> wall_time_ms;      // life of the sandbox
+  std::optional<std::uint64_t> open_files;        // RLIMIT_NOFILE
+  std::optional<std::uint64_t> file_size;         // bytes, RLIMIT_FSIZE
+  std::optional<std::uint64_t> tmp_size;          // bytes, each of /tmp, /var/tmp, /dev/shm
+  bool best_effort = false;
+  bool operator==(const Limits&) const = default;
+};
+
+enum class SeccompBase { default_, strict, file };
+
+struct Seccomp {
+  SeccompBase base = SeccompBase::default_;
+  std::string file;            // absolute host path; base == file only
+  bool unsafe_ptrace = false;  // lets a debugger trace its own children
+  bool operator==(const Seccomp&) const = default;
+};
+
+struct Environment {
+  std::vector<std::string> pass;           // names taken from the caller's environment where it has them
+  std::map<std::string, std::string> set;  // names and values
+  bool operator==(const Environment&) const = default;
+};
+
+struct Process {
+  std::string hostname = "sandbox";
+  std::string cwd;  // absolute path in the sandbox; "" = the workspace
+  std::uint32_t uid = 1000, gid = 1000;  // as seen inside
+  bool operator==(const Process&) const = default;
+};
+
+// The fields of a policy, as plain data. A SandboxPolicy holds one that was checked.
+struct PolicyFields {
+  Filesystem filesystem;
+  Network network;
+  Limits limits;
+  Seccomp seccomp;
+  Environment environment;
+  Process process;
+  bool operator==(const PolicyFields&) const = default;
+};
+
+// A policy that passed validate(): the only way to make one, so whoever holds one need not check again.
+class SandboxPolicy {
+ public:
+  const PolicyFields& fields() const { return fields_; }
+  const PolicyFields* operator->() const { return &fields_; }
+
+ private:
+  friend class Validator;  // policy/validate.cpp
+  explicit SandboxPolicy(PolicyFields fields) : fields_(std::move(fields)) {}
+  PolicyFields fields_;
+};
+
+}  // namespace sandy::policy
