@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sandy::policy {
@@ -34,7 +35,7 @@ struct Workspace {
 
 struct Filesystem {
   Workspace workspace;
-  std::vector<PathRule> rules;
+  std::vector<PathRule> rules;          // sorted by path (bytes), each path once: a parent stands before what is in it
   bool unsafe_broad_workspace = false;  // lets "/", $HOME or a parent of the state directory be writable
   bool operator==(const Filesystem&) const = default;
 };
@@ -72,7 +73,7 @@ struct Seccomp {
 };
 
 struct Environment {
-  std::vector<std::string> pass;           // names taken from the caller's environment where it has them
+  std::vector<std::string> pass;           // names taken from the caller's environment where it has them; sorted
   std::map<std::string, std::string> set;  // names and values
   bool operator==(const Environment&) const = default;
 };
@@ -100,11 +101,16 @@ class SandboxPolicy {
  public:
   const PolicyFields& fields() const { return fields_; }
   const PolicyFields* operator->() const { return &fields_; }
+  // The limits that this machine can't enforce, "limits.memory", …: defaults, and with limits.best_effort also those set by
+  // hand (policy/enforcement.h).
+  const std::vector<std::string>& degraded() const { return degraded_; }
 
  private:
   friend class Validator;  // policy/validate.cpp
-  explicit SandboxPolicy(PolicyFields fields) : fields_(std::move(fields)) {}
+  SandboxPolicy(PolicyFields fields, std::vector<std::string> degraded)
+      : fields_(std::move(fields)), degraded_(std::move(degraded)) {}
   PolicyFields fields_;
+  std::vector<std::string> degraded_;
 };
 
 }  // namespace sandy::policy
