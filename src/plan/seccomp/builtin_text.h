@@ -1,0 +1,10 @@
+// The policy files of seccomp-policies/, put into the program by CMake. Internal to this folder.
+#pragma once
+
+#include <string_view>
+
+namespace sandy::seccomp {
+
+extern const std::string_view kDefaultPolicyText, kStrictPolicyText;
+
+}  // namespace sandy::seccomp
