@@ -1,0 +1,71 @@
+"""Sandy: runs commands that nobody vetted on this Linux machine, apart from it, without root, a daemon or a cloud.
+
+    from sandy import Sandbox
+
+    with Sandbox(workspace="project", memory="2G") as sandbox:
+        outcome = sandbox.run("make test")
+
+The package has no run-time dependency. `deepagents_sandbox` has the same names, made for LangChain's Deep Agents.
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from sandy._errors import (
+    PolicyError,
+    ProtocolError,
+    SandboxError,
+    SandboxFileError,
+    SandboxGoneError,
+    SandboxStartError,
+)
+from sandy._outcome import Outcome, Reason
+from sandy._results import (
+    DeleteResult,
+    EditResult,
+    ExecuteResponse,
+    FileData,
+    FileDownloadResponse,
+    FileInfo,
+    FileUploadResponse,
+    GlobResult,
+    GrepMatch,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    WriteResult,
+)
+from sandy._sandbox import Sandbox
+
+try:
+    __version__ = version("deepagents-sandbox")
+except PackageNotFoundError:  # run from a source tree that is not installed
+    __version__ = "0+unknown"
+
+NativeSandbox = Sandbox
+
+__all__ = [
+    "DeleteResult",
+    "EditResult",
+    "ExecuteResponse",
+    "FileData",
+    "FileDownloadResponse",
+    "FileInfo",
+    "FileUploadResponse",
+    "GlobResult",
+    "GrepMatch",
+    "GrepResult",
+    "LsResult",
+    "NativeSandbox",
+    "Outcome",
+    "PolicyError",
+    "ProtocolError",
+    "ReadResult",
+    "Reason",
+    "Sandbox",
+    "SandboxError",
+    "SandboxFileError",
+    "SandboxGoneError",
+    "SandboxStartError",
+    "WriteResult",
+    "__version__",
+]

@@ -1,0 +1,215 @@
+"""One connection to `sandy serve`: a Unix stream socket that carries one request at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import socket
+import struct
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from sandy._errors import ProtocolError, SandboxGoneError
+from sandy._exchange import Receive, Send
+from sandy._wire import Frame, FrameParser, encode_prefix
+
+if TYPE_CHECKING:
+    from sandy._exchange import Exchange
+
+T = TypeVar("T")
+
+_TIMEVAL: Final = struct.Struct("@ll")
+_JOIN_LIMIT: Final = 65_536
+_MAX_ID: Final = 0xFFFF_FFFF
+
+
+class Connection:
+    """Runs exchanges over a socket, blocking or with asyncio, but never two at once.
+
+    Closing it is how a request is cancelled: the server then kills what the request started.
+    """
+
+    def __init__(self, sock: socket.socket, *, skip_stale: bool = False) -> None:
+        """Takes over a connected socket.
+
+        With `skip_stale` it can go on after an exchange was interrupted: late replies to earlier requests are skipped. That
+        is for the first connection, which can't be closed without ending the server.
+        """
+        self._socket = sock
+        self._skip_stale = skip_stale
+        self._parser = FrameParser()
+        self._id = 0
+        self._patience: float | None = None
+        self._socket_patience: float | None = None
+        self._blocking = True
+        self.closed = False
+
+    def __del__(self) -> None:
+        """Closes without the socket's ResourceWarning: a pool that is dropped is no fault of its user."""
+        with contextlib.suppress(Exception):
+            self.close()
+
+    def close(self) -> None:
+        """Closes the socket; may be called again."""
+        self.closed = True
+        self._socket.close()
+
+    def run(self, exchange: Exchange[T]) -> T:
+        """Runs an exchange to its end, blocking.
+
+        Raises:
+            SandboxGoneError: If the server went away, kept quiet for too long, or broke the protocol.
+        """
+        if not self._blocking:
+            self._socket.setblocking(True)
+            self._blocking = True
+        try:
+            step = next(exchange)
+            while True:
+                if isinstance(step, Receive):
+                    step = exchange.send(self._receive())
+                else:
+                    self._send(step)
+                    step = next(exchange)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    async def arun(self, exchange: Exchange[T]) -> T:
+        """Runs an exchange to its end in the running event loop.
+
+        Raises:
+            SandboxGoneError: As for `run`.
+        """
+        if self._blocking:
+            self._socket.setblocking(False)
+            self._blocking = False
+        loop = asyncio.get_running_loop()
+        try:
+            step = next(exchange)
+            while True:
+                if isinstance(step, Receive):
+                    step = exchange.send(await self._areceive(loop))
+                else:
+                    await self._asend(loop, step)
+                    step = next(exchange)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    async def aclose(self) -> None:
+        """Closes after an exchange was interrupted, when the loop no longer watches the descriptor."""
+        # The peer learns of it now. The descriptor's number must not be free for others before the loop has run the
+        # callbacks of the interrupted operation, which remove the number from its selector.
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        asyncio.get_running_loop().call_soon(self.close)
+
+    def send_descriptor(self, fields: dict[str, object], descriptor: int) -> None:
+        """Sends a frame that carries a descriptor with its first byte (SCM_RIGHTS); blocking."""
+        frame = encode_prefix({"id": self._next_id(), **fields}, 0)
+        try:
+            sent = socket.send_fds(self._socket, [frame], [descriptor], socket.MSG_NOSIGNAL)
+            if sent < len(frame):
+                self._socket.sendall(frame[sent:], socket.MSG_NOSIGNAL)
+        except OSError as error:
+            raise _gone(error, self._patience) from error
+
+    def _next_id(self) -> int:
+        self._id = self._id % _MAX_ID + 1
+        return self._id
+
+    def _frame(self, step: Send) -> tuple[bytes, int]:
+        """The prefix of the frame for a step, and the size of its payload."""
+        if step.new:
+            self._next_id()
+            self._patience = step.patience
+        size = sum(map(len, step.payload))
+        return encode_prefix({"id": self._id, **step.fields}, size), size
+
+    def _send(self, step: Send) -> None:
+        prefix, size = self._frame(step)
+        try:
+            if self._patience != self._socket_patience:
+                self._set_socket_patience()
+            if size <= _JOIN_LIMIT:
+                self._socket.sendall(b"".join((prefix, *step.payload)), socket.MSG_NOSIGNAL)
+                return
+            sent = self._socket.sendmsg((prefix, *step.payload), (), socket.MSG_NOSIGNAL)
+            for buffer in itertools.chain((prefix,), step.payload):
+                if sent >= len(buffer):
+                    sent -= len(buffer)
+                else:
+                    self._socket.sendall(memoryview(buffer)[sent:], socket.MSG_NOSIGNAL)
+                    sent = 0
+        except OSError as error:
+            raise _gone(error, self._patience) from error
+
+    def _receive(self) -> Frame:
+        parser = self._parser
+        while True:
+            frame = parser.next_frame()
+            if frame is not None:
+                if self._is_current(frame):
+                    return frame
+                continue
+            try:
+                received = self._socket.recv_into(parser.space())
+            except OSError as error:
+                raise _gone(error, self._patience) from error
+            if not received:
+                raise SandboxGoneError(_ENDED)
+            parser.advance(received)
+
+    async def _asend(self, loop: asyncio.AbstractEventLoop, step: Send) -> None:
+        prefix, size = self._frame(step)
+        buffers = (b"".join((prefix, *step.payload)),) if size <= _JOIN_LIMIT else (prefix, *step.payload)
+        try:
+            async with asyncio.timeout(self._patience):
+                for buffer in buffers:
+                    await loop.sock_sendall(self._socket, buffer)
+        except OSError as error:
+            raise _gone(error, self._patience) from error
+
+    async def _areceive(self, loop: asyncio.AbstractEventLoop) -> Frame:
+        parser = self._parser
+        while True:
+            frame = parser.next_frame()
+            if frame is not None:
+                if self._is_current(frame):
+                    return frame
+                continue
+            try:
+                async with asyncio.timeout(self._patience):
+                    received = await loop.sock_recv_into(self._socket, parser.space())
+            except OSError as error:
+                raise _gone(error, self._patience) from error
+            if not received:
+                raise SandboxGoneError(_ENDED)
+            parser.advance(received)
+
+    def _is_current(self, frame: Frame) -> bool:
+        number = frame.header.get("id")
+        if number == self._id:
+            return True
+        if self._skip_stale:
+            return False
+        msg = f"a frame for request {number!r}, but {self._id} is open"
+        raise ProtocolError(msg)
+
+    def _set_socket_patience(self) -> None:
+        # In the kernel, not with settimeout(): that would cost a poll() before every call.
+        seconds = self._patience or 0.0
+        timeval = _TIMEVAL.pack(int(seconds), int(seconds % 1 * 1_000_000))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeval)
+        self._socket_patience = self._patience
+
+
+_ENDED: Final = "sandy serve ended"
+
+
+def _gone(error: OSError, patience: float | None) -> SandboxGoneError:
+    if isinstance(error, (BlockingIOError, TimeoutError)):
+        return SandboxGoneError(f"sandy serve gave no answer within {patience:.0f} s")
+    return SandboxGoneError(f"{_ENDED}: {error.strerror or error}")

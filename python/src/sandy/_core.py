@@ -1,0 +1,379 @@
+"""The life of a sandbox: how it starts, what it is, how a program runs commands in it and moves files, how it ends."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from sandy import _exec, _files, _streams
+from sandy._errors import PolicyError, SandboxError, SandboxGoneError, SandboxStartError
+from sandy._exchange import request, start
+from sandy._exec import MAX_KEEP, Command, OnOutput, Stdin, encode_env, encode_text
+from sandy._outcome import Outcome
+from sandy._policy import Amount, StrPath, build_policy
+from sandy._process import Serve, current_serve
+from sandy._wire import split_args
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from sandy._exchange import Exchange, Reply
+    from sandy._streams import LocalFile
+
+T = TypeVar("T")
+
+DEFAULT_TIMEOUT = 30 * 60
+DEFAULT_MAX_OUTPUT = 1_048_576
+MAX_TIMEOUT = 10 * 366 * 24 * 3600
+CREATE_PATIENCE = 120.0
+
+
+class SandboxCore:
+    """All of a sandbox but the operations of a model, which are in `sandy.Sandbox`."""
+
+    def __init__(
+        self,
+        *,
+        workspace: StrPath | None = None,
+        read: Iterable[StrPath] = (),
+        write: Iterable[StrPath] = (),
+        deny: Iterable[StrPath] = (),
+        env: Mapping[str, str] | None = None,
+        pass_env: Iterable[str] = (),
+        policy: StrPath | Mapping[str, Any] | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+        max_output_bytes: int = DEFAULT_MAX_OUTPUT,
+        seccomp: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+        hostname: str | None = None,
+        allow_domains: Iterable[str] | None = None,
+        deny_domains: Iterable[str] = (),
+        allow_private: Iterable[str] = (),
+        memory: Amount | None = None,
+        swap: Amount | None = None,
+        cpus: Amount | None = None,
+        pids: int | None = None,
+        io_read: Amount | None = None,
+        io_write: Amount | None = None,
+        wall_time: Amount | None = None,
+        open_files: int | None = None,
+        file_size: Amount | None = None,
+        tmp_size: Amount | None = None,
+        best_effort: bool | None = None,
+    ) -> None:
+        """Starts a sandbox.
+
+        Args:
+            workspace: A directory to work on in place, writable, seen at `/workspace`. None makes a private, empty one.
+            read: Files and directories that can be read, at their own paths.
+            write: Files and directories that can be read and written, at their own paths.
+            deny: Files and directories that can't be seen, in what the others allow. The most specific rule wins.
+            env: Variables to set. This process's environment is not inherited.
+            pass_env: Names of variables of this process to pass on, where they are set.
+            policy: A policy file, or a policy as a mapping; the other arguments are added to it and must not contradict it.
+            timeout: Seconds that `execute` and `run` give a command by default; 0 is no limit.
+            max_output_bytes: Bytes of output to keep, of each command and stream; of more the middle is left out.
+            seccomp: `"default"`, `"strict"`, or the path of a policy file.
+            hostname: The host name seen inside.
+            allow_domains: What can be reached: names, `*.name`, with `:port`. None is no network; an empty list reaches nothing.
+            deny_domains: Exceptions from `allow_domains`.
+            allow_private: Single private addresses that may be reached.
+            memory: Memory of all processes together, as `"2G"` or bytes.
+            swap: Swap of all processes together.
+            cpus: CPU cores, as `1.5`.
+            pids: Processes and threads.
+            io_read: Bytes read from disks in a second.
+            io_write: Bytes written to disks in a second.
+            wall_time: Life of the sandbox, as `"10m"` or seconds.
+            open_files: Open files of a process.
+            file_size: Size of a file.
+            tmp_size: Size of `/tmp`, of `/var/tmp`, and of `/dev/shm`.
+            best_effort: Start also where the machine can't enforce a limit that was given; `degraded` then names it.
+
+        Raises:
+            SandboxStartError: If it can't start here; the text says why and how to fix that. PolicyError, which is one, if
+                the policy is not valid.
+            ValueError: If an argument contradicts `policy`, or makes no sense.
+        """
+        self._timeout = _seconds(timeout)
+        self._keep = _keep(max_output_bytes)
+        limits: dict[str, Amount | bool | None] = {
+            "memory": memory,
+            "swap": swap,
+            "cpus": cpus,
+            "pids": pids,
+            "io_read": io_read,
+            "io_write": io_write,
+            "wall_time": wall_time,
+            "open_files": open_files,
+            "file_size": file_size,
+            "tmp_size": tmp_size,
+            "best_effort": best_effort,
+        }
+        document = build_policy(
+            policy,
+            workspace=workspace,
+            read=read,
+            write=write,
+            deny=deny,
+            env=env,
+            pass_env=pass_env,
+            allow_domains=allow_domains,
+            deny_domains=deny_domains,
+            allow_private=allow_private,
+            seccomp=seccomp,
+            hostname=hostname,
+            limits=limits,
+        )
+        serve, reply = _create(document)
+        strings = split_args(reply.last)
+        self._serve = serve
+        self._id = str(reply.end["sandbox"])
+        self._workspace, self._home, host = (_files.decode_path(string) for string in strings)
+        self._host_workspace = host or None
+        self._degraded = tuple(str(word) for word in reply.end.get("degraded", ()))
+        self._closed = False
+        self._finalizer = weakref.finalize(self, serve.close_in_background, self._id)
+        # At exit the server's end takes all sandboxes at once.
+        self._finalizer.atexit = False
+
+    # What it is.
+
+    @property
+    def id(self) -> str:
+        """The sandbox's name, unique on this machine."""
+        return self._id
+
+    @property
+    def workspace(self) -> str:
+        """Where the workspace is inside: the working directory of commands."""
+        return self._workspace
+
+    @property
+    def home(self) -> str:
+        """The home directory inside."""
+        return self._home
+
+    @property
+    def host_workspace(self) -> str | None:
+        """Where a private workspace is on the host; None where it is the caller's own directory."""
+        return self._host_workspace
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """What the machine does not enforce of what is on by default, such as `limits.memory`."""
+        return self._degraded
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    def __repr__(self) -> str:
+        """Names the class, the sandbox, and whether it is closed."""
+        return f"<{type(self).__module__}.{type(self).__qualname__} {self._id}{' closed' if self._closed else ''}>"
+
+    # How it ends.
+
+    def close(self) -> None:
+        """Ends every process in it and removes its private files. May be called again."""
+        if self._finalizer.detach() is None:
+            return
+        self._closed = True
+        try:
+            self._serve.run(request(start("close", sandbox=self._id)))
+        except SandboxGoneError:
+            return  # what is gone is closed
+
+    async def aclose(self) -> None:
+        """As `close`."""
+        if self._finalizer.detach() is None:
+            return
+        self._closed = True
+        try:
+            await self._serve.arun(request(start("close", sandbox=self._id)))
+        except SandboxGoneError:
+            return
+
+    def __enter__(self) -> Self:
+        """Is itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Closes it."""
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """Is itself."""
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Closes it."""
+        await self.aclose()
+
+    # Commands and files, for programs.
+
+    def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        stdin: Stdin = None,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        max_output_bytes: int | None = None,
+        merge: bool = False,
+        on_output: OnOutput | None = None,
+    ) -> Outcome:
+        """Runs a command and tells apart all that can become of it.
+
+        Args:
+            command: A program with its arguments, or a shell command line.
+            stdin: What it reads: bytes, text, a binary file object, or an iterable of bytes. None is nothing.
+            cwd: Its working directory; None is the workspace.
+            env: Variables to set for it.
+            timeout: Seconds; None is the sandbox's default, 0 is no limit.
+            max_output_bytes: Bytes to keep of each stream; None is the sandbox's default.
+            merge: Whether standard error goes into standard output, in the order in which they are written.
+            on_output: Gets the output as it comes, as `on_output("stdout", b"...")`; none is kept then, and none is left out.
+
+        Raises:
+            SandboxError: If the sandbox is closed or gone.
+            ValueError: If an argument makes no sense.
+        """
+        made = self._command(command, stdin, cwd, env, timeout, max_output_bytes, merge=merge, on_output=on_output)
+        return _exec.to_outcome(self._call(_exec.run_command(self._id, made)), self._degraded)
+
+    async def arun(
+        self,
+        command: str | Sequence[str],
+        *,
+        stdin: Stdin = None,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the agent's limit, which also kills; asyncio's would not
+        max_output_bytes: int | None = None,
+        merge: bool = False,
+        on_output: OnOutput | None = None,
+    ) -> Outcome:
+        """As `run`. When the task is cancelled, the command and all that it started are killed."""
+        made = self._command(command, stdin, cwd, env, timeout, max_output_bytes, merge=merge, on_output=on_output)
+        return _exec.to_outcome(await self._acall(_exec.run_command(self._id, made)), self._degraded)
+
+    def upload(self, local: LocalFile, remote: str) -> int:
+        """Uploads one file of any size in constant memory.
+
+        Args:
+            local: A path, whose permission bits are kept, or a binary file object.
+            remote: Where it goes; it appears there whole or not at all.
+
+        Returns:
+            The number of bytes.
+
+        Raises:
+            SandboxFileError: If the sandbox refuses it.
+            SandboxError: If the sandbox is closed or gone.
+            OSError: If the local file can't be read.
+        """
+        return self._call(_streams.upload(self._id, local, remote))
+
+    async def aupload(self, local: LocalFile, remote: str) -> int:
+        """As `upload`; the local file is read in the event loop, a quarter of a megabyte at a time."""
+        return await self._acall(_streams.upload(self._id, local, remote))
+
+    def download(self, remote: str, local: LocalFile, *, max_bytes: int | None = None) -> int:
+        """Downloads one file of any size in constant memory.
+
+        Args:
+            remote: The file in the sandbox. What is no regular file is refused.
+            local: A path, where it appears whole or not at all, or a binary file object.
+            max_bytes: Refuse a larger file.
+
+        Returns:
+            The number of bytes.
+
+        Raises:
+            SandboxFileError: If the sandbox refuses it.
+            SandboxError: If the sandbox is closed or gone.
+            OSError: If the local file can't be written.
+        """
+        return self._call(_streams.download(self._id, remote, local, max_bytes))
+
+    async def adownload(self, remote: str, local: LocalFile, *, max_bytes: int | None = None) -> int:
+        """As `download`; the local file is written in the event loop, a quarter of a megabyte at a time."""
+        return await self._acall(_streams.download(self._id, remote, local, max_bytes))
+
+    # For subclasses.
+
+    def _call(self, exchange: Exchange[T]) -> T:
+        self._check_open()
+        return self._serve.run(exchange)
+
+    async def _acall(self, exchange: Exchange[T]) -> T:
+        self._check_open()
+        return await self._serve.arun(exchange)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            msg = f"sandbox {self._id} is closed"
+            raise SandboxError(msg)
+
+    def _limit(self, timeout: float | None) -> float:
+        return self._timeout if timeout is None else _seconds(timeout)
+
+    def _command(
+        self,
+        command: str | Sequence[str],
+        stdin: Stdin,
+        cwd: str | None,
+        env: Mapping[str, str] | None,
+        timeout: float | None,
+        max_output_bytes: int | None,
+        *,
+        merge: bool,
+        on_output: OnOutput | None,
+    ) -> Command:
+        shell = isinstance(command, str)
+        argv = (encode_text(command),) if isinstance(command, str) else tuple(encode_text(word) for word in command)
+        if not argv:
+            msg = "a command needs at least the name of a program"
+            raise ValueError(msg)
+        return Command(
+            argv=argv,
+            shell=shell,
+            timeout=self._limit(timeout),
+            keep=self._keep if max_output_bytes is None else _keep(max_output_bytes),
+            merge=merge,
+            cwd=encode_text(cwd or ""),
+            env=encode_env(env),
+            stdin=stdin,
+            on_output=on_output,
+        )
+
+
+def _create(document: bytes) -> tuple[Serve, Reply]:
+    serve = current_serve()
+    try:
+        reply = serve.run(request(start("create", (document,), patience=CREATE_PATIENCE)))
+    except SandboxGoneError as error:
+        raise SandboxStartError("the sandbox", str(error), "sandy doctor shows what this machine lacks") from error
+    if reply.error == "policy":
+        raise PolicyError.from_text(reply.detail)
+    if reply.error is not None:
+        raise SandboxStartError.from_text(reply.detail or f"the sandbox: {reply.error}")
+    return serve, reply
+
+
+def _seconds(timeout: float) -> float:
+    if not 0 <= timeout <= MAX_TIMEOUT:
+        msg = f"timeout is {timeout!r}: it must be a number of seconds from 0 (no limit) to {MAX_TIMEOUT}"
+        raise ValueError(msg)
+    return timeout
+
+
+def _keep(max_output_bytes: int) -> int:
+    if not 0 <= max_output_bytes <= MAX_KEEP:
+        msg = f"max_output_bytes is {max_output_bytes!r}: it must be from 0 to {MAX_KEEP}"
+        raise ValueError(msg)
+    return int(max_output_bytes)

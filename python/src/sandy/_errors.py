@@ -1,0 +1,67 @@
+"""The exceptions of the package. One root, so that `except SandboxError` catches them all."""
+
+from __future__ import annotations
+
+
+class SandboxError(Exception):
+    """Something about a sandbox went wrong; the text says what, and what to do where that is known."""
+
+
+class SandboxStartError(SandboxError):
+    """A sandbox could not start, so nothing ran.
+
+    Attributes:
+        what: What was asked for.
+        why: Why this machine can't give it.
+        fix: How to get it; empty where the cause says it all.
+    """
+
+    def __init__(self, what: str, why: str = "", fix: str = "") -> None:
+        """Keeps the three parts apart and prints them as `what: why` and a `hint:` line."""
+        self.what = what
+        self.why = why
+        self.fix = fix
+        text = f"{what}: {why}" if why else what
+        super().__init__(f"{text}\nhint: {fix}" if fix else text)
+
+    @classmethod
+    def from_text(cls, text: str) -> SandboxStartError:
+        """Takes the text of `sandy` apart again (`what: why`, then maybe a line `hint: fix`)."""
+        message, _, fix = text.partition("\nhint: ")
+        what, _, why = message.partition(": ")
+        return cls(what, why, fix)
+
+    def __reduce__(self) -> tuple[type[SandboxStartError], tuple[str, str, str]]:
+        """Pickles by parts: the default would pass the joined text as `what`."""
+        return (type(self), (self.what, self.why, self.fix))
+
+
+class PolicyError(SandboxStartError):
+    """The policy is not valid: a wrong key, type or pattern, or two rules that contradict each other."""
+
+
+class SandboxGoneError(SandboxError):
+    """The sandbox, or the `sandy serve` process that held it, ended while it was still wanted."""
+
+
+class SandboxFileError(SandboxError):
+    """A file could not be uploaded or downloaded.
+
+    Attributes:
+        path: The path in the sandbox.
+        code: A word such as `file_not_found`, or a sentence.
+    """
+
+    def __init__(self, path: str, code: str) -> None:
+        """Names the file and the reason."""
+        self.path = path
+        self.code = code
+        super().__init__(f"{path!r}: {code}")
+
+    def __reduce__(self) -> tuple[type[SandboxFileError], tuple[str, str]]:
+        """Pickles by parts: the default would pass the joined text as `path`."""
+        return (type(self), (self.path, self.code))
+
+
+class ProtocolError(SandboxGoneError):
+    """`sandy serve` broke the wire protocol (src/session/PROTOCOL.md); its connection was closed."""

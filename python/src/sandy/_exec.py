@@ -1,0 +1,317 @@
+"""The `exec` request: running a command, collecting its output, and telling a model how it ended."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal as signals
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
+
+from sandy import _plain
+from sandy._errors import ProtocolError, SandboxGoneError
+from sandy._exchange import Credits, Feed, Reply, Send, receive, start
+from sandy._outcome import SANDBOX_FAILED, TIMED_OUT, Outcome, Reason, signal_name
+from sandy._wire import MAX_DATA, WINDOW
+
+if TYPE_CHECKING:
+    from sandy._exchange import Exchange
+    from sandy._wire import Frame
+
+Stream = Literal["stdout", "stderr"]
+OnOutput: TypeAlias = Callable[[Stream, bytes], None]
+Stdin: TypeAlias = bytes | bytearray | memoryview | str | IO[bytes] | Iterable[bytes] | None
+
+MAX_KEEP: Final = 67_108_864
+_GRACE: Final = 30.0
+"""Seconds beyond a command's own time limit after which no answer means that the sandbox is broken."""
+
+_UTF8_MAX: Final = 4
+_SHELL_SIGSYS: Final = 128 + signals.SIGSYS
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command to run. `argv` is looked up in the sandbox's PATH; with `shell` it is one shell command line."""
+
+    argv: tuple[bytes, ...]
+    shell: bool
+    timeout: float  # seconds; 0 is none
+    keep: int  # bytes kept of each output
+    merge: bool = True
+    cwd: bytes = b""
+    env: tuple[bytes, ...] = ()
+    stdin: Stdin = None
+    on_output: OnOutput | None = None
+
+
+def encode_text(text: str) -> bytes:
+    """The bytes of a text; those that came from bytes that are not UTF-8 (surrogateescape) become these bytes again.
+
+    Raises:
+        ValueError: If it has other lone surrogates, which no bytes stand for.
+    """
+    return text.encode("utf-8", "surrogateescape")
+
+
+def encode_env(env: Mapping[str, str] | None) -> tuple[bytes, ...]:
+    """`NAME=value` strings.
+
+    Raises:
+        ValueError: If a name is empty or has `=`, or one of them has a NUL.
+    """
+    pairs = []
+    for name, value in (env or {}).items():
+        if not name or "=" in name or "\0" in name or "\0" in value:
+            msg = f"env: {name!r} can't be a variable's name, or its value has a NUL"
+            raise ValueError(msg)
+        pairs.append(encode_text(name) + b"=" + encode_text(value))
+    return tuple(pairs)
+
+
+class _Output:
+    """The kept bytes of one stream."""
+
+    def __init__(self) -> None:
+        self.head: list[bytes | bytearray] = []
+        self.tail: list[bytes | bytearray] = []
+        self.omitted = 0
+
+    def add(self, frame: Frame) -> None:
+        (self.tail if frame.header.get("tail") is True else self.head).append(frame.payload)
+
+    def join(self) -> bytes:
+        if not self.omitted:
+            return b"".join(self.head) + b"".join(self.tail)
+        marker = f"\n[sandy] {self.omitted} bytes of output were left out here\n".encode()
+        return b"".join((*self.head, marker, *self.tail))
+
+    def text(self) -> str:
+        if not self.omitted:
+            return str(b"".join(self.head) + b"".join(self.tail), "utf-8", "replace")
+        # The cut may go through a character: its halves count as left out, so that no replacement mark stands for a good one.
+        head, tail = b"".join(self.head), b"".join(self.tail)
+        end = len(head) - _partial_at_end(head)
+        begin = _partial_at_start(tail)
+        omitted = self.omitted + len(head) - end + begin
+        marker = f"\n[sandy] {omitted} bytes of output were left out here\n"
+        return str(head[:end], "utf-8", "replace") + marker + str(tail[begin:], "utf-8", "replace")
+
+
+def _partial_at_end(data: bytes) -> int:
+    for back in range(1, min(_UTF8_MAX, len(data)) + 1):
+        byte = data[-back]
+        if byte & 0xC0 == 0x80:  # noqa: PLR2004 - a continuation byte
+            continue
+        needed = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1  # noqa: PLR2004
+        return back if needed > back else 0
+    return 0
+
+
+def _partial_at_start(data: bytes) -> int:
+    count = 0
+    while count < min(_UTF8_MAX - 1, len(data)) and data[count] & 0xC0 == 0x80:  # noqa: PLR2004
+        count += 1
+    return count
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A command's end and its kept output."""
+
+    reply: Reply
+    stdout: _Output
+    stderr: _Output
+
+
+def run_command(sandbox: str, command: Command) -> Exchange[Ended]:
+    """Runs a command to its end.
+
+    Raises:
+        ValueError: If it is larger than the protocol allows.
+    """
+    feed, first = _stdin(command.stdin)
+    stdout, stderr = _Output(), _Output()
+    on_output = command.on_output
+    credit = Credits()
+    argv = command.argv
+    opening = start(
+        "exec",
+        (*argv, command.cwd, *command.env),
+        first,
+        patience=command.timeout + _GRACE if command.timeout else None,
+        sandbox=sandbox,
+        argc=None if len(argv) == 1 else len(argv),
+        shell=command.shell,
+        stdin=None if feed is None and command.stdin is None else "pipe",
+        merge=None if command.merge else False,
+        stream=None if on_output is None else True,
+        keep=command.keep,
+        timeout_ms=max(1, round(command.timeout * 1000)) if command.timeout else None,
+    )
+    yield opening
+    if feed is None and command.stdin is not None:
+        yield Send({"op": "eof"})
+    while True:
+        send = feed.next_send() if feed is not None else None
+        if send is not None:
+            yield send
+            continue
+        frame = yield from receive()
+        event = frame.header.get("ev")
+        if event == "end":
+            reply = Reply(frame.header, last=frame)
+            stdout.omitted, stderr.omitted = _omitted(reply)
+            return Ended(reply, stdout, stderr)
+        if event == "credit" and feed is not None:
+            feed.credited(frame)
+        elif event in ("stdout", "stderr"):
+            if on_output is not None:
+                on_output(event, bytes(frame.payload))
+            else:
+                (stdout if event == "stdout" else stderr).add(frame)
+            give_back = credit.consumed(len(frame.payload))
+            if give_back is not None:
+                yield give_back
+
+
+def _stdin(stdin: Stdin) -> tuple[Feed | None, bytes]:
+    """What to send piece by piece, and what to send with the request."""
+    if stdin is None:
+        return None, b""
+    if isinstance(stdin, str):
+        stdin = encode_text(stdin)
+    if isinstance(stdin, (bytes, bytearray, memoryview)):
+        if len(stdin) <= WINDOW:
+            return None, bytes(stdin)
+        return Feed(iter((bytes(stdin),))), b""
+    reader = getattr(stdin, "read", None)
+    if reader is None:
+        return Feed(iter(stdin)), b""
+    return Feed(read_pieces(cast("IO[bytes]", stdin))), b""
+
+
+def read_pieces(file: IO[bytes]) -> Iterator[bytes]:
+    """The content of a binary file object, a frame at a time.
+
+    Raises:
+        TypeError: If it gives text.
+    """
+    while piece := file.read(MAX_DATA):
+        if not isinstance(piece, (bytes, bytearray, memoryview)):
+            msg = f"the file object gives {type(piece).__name__}: open it in binary mode"
+            raise TypeError(msg)
+        yield bytes(piece)
+
+
+def _omitted(reply: Reply) -> tuple[int, int]:
+    omitted = reply.end.get("omitted")
+    if not isinstance(omitted, dict):
+        return 0, 0
+    counts = [omitted.get(name, 0) for name in ("stdout", "stderr")]
+    if any(type(count) is not int or count < 0 for count in counts):
+        msg = f"omitted is {omitted!r}"
+        raise ProtocolError(msg)
+    return counts[0], counts[1]
+
+
+def to_outcome(ended: Ended, degraded: tuple[str, ...]) -> Outcome:
+    """The outcome of a command that a sandbox answered for.
+
+    Raises:
+        SandboxGoneError: If the sandbox is gone or refused the request.
+    """
+    reply = ended.reply
+    if reply.error is not None:
+        raise SandboxGoneError(error_sentence(reply))
+    status = _Status(reply)
+    return Outcome(
+        reason=status.reason,
+        exit_code=status.exit_code,
+        stdout=ended.stdout.join(),
+        stderr=ended.stderr.join(),
+        stdout_omitted=ended.stdout.omitted,
+        stderr_omitted=ended.stderr.omitted,
+        signal=status.signal,
+        core_dumped=reply.end.get("core") is True,
+        wall_time=reply.number("wall_ms") / 1000,
+        user_time=reply.number("user_ms") / 1000,
+        system_time=reply.number("system_ms") / 1000,
+        max_rss=reply.number("max_rss_kib") * 1024,
+        degraded=degraded,
+        detail=status.detail,
+    )
+
+
+def to_response(ended: Ended, timeout: float) -> _plain.ExecuteResponse:
+    """The same for a model: one text, with a note where something special happened."""
+    reply = ended.reply
+    if reply.error is not None:
+        return failed_response(error_sentence(reply))
+    output = ended.stdout.text()
+    status = _Status(reply)
+    note = status.note(timeout)
+    if note:
+        output += f"{'' if not output or output.endswith(chr(10)) else chr(10)}[sandy] {note}\n"
+    return _plain.ExecuteResponse(output=output, exit_code=status.exit_code, truncated=bool(ended.stdout.omitted))
+
+
+def failed_response(sentence: str) -> _plain.ExecuteResponse:
+    """What `execute` returns where the sandbox could not run the command."""
+    return _plain.ExecuteResponse(output=f"[sandy] {sentence}\n", exit_code=SANDBOX_FAILED)
+
+
+def error_sentence(reply: Reply) -> str:
+    """A failed request as a sentence."""
+    if reply.error == "no_sandbox":
+        return f"the sandbox is gone: {reply.detail}" if reply.detail else "the sandbox is gone"
+    return f"the sandbox could not do it: {reply.error}" + (f": {reply.detail}" if reply.detail else "")
+
+
+class _Status:
+    """The reason, exit status and signal of a command."""
+
+    def __init__(self, reply: Reply) -> None:
+        reason: Any = reply.end.get("reason")
+        if reason not in get_args(Reason):
+            msg = f"a command ended for the reason {reason!r}"
+            raise ProtocolError(msg)
+        self.reason: Reason = reason
+        self.signal: int | None = None
+        self.detail = reply.detail
+        if reason == "exited":
+            self.exit_code = reply.number("code")
+        elif reason == "signalled":
+            self.signal = reply.number("signal")
+            self.exit_code = 128 + self.signal
+        elif reason == "timed_out":
+            self.exit_code = TIMED_OUT
+        elif reason == "could_not_start":
+            self.exit_code = reply.number("code")
+            number = reply.number("errno")
+            if not self.detail:
+                self.detail = f"{errno.errorcode.get(number, number)}: {os.strerror(number)}"
+        elif reason == "out_of_memory":
+            self.exit_code = 128 + signals.SIGKILL
+        else:
+            self.exit_code = SANDBOX_FAILED
+
+    def note(self, timeout: float) -> str:
+        """What a model should be told about the end, or "" where the exit status says it all."""
+        if self.reason == "timed_out":
+            return f"the command timed out after {timeout:g} s; it and all that it started were killed"
+        if self.reason == "out_of_memory":
+            return "killed: it used more memory than the sandbox may"
+        if self.reason == "could_not_start":
+            return f"could not start the command: {self.detail}"
+        if self.reason == "cancelled":
+            return "the command was cancelled; it and all that it started were killed"
+        if self.signal == signals.SIGSYS or (self.reason == "exited" and self.exit_code == _SHELL_SIGSYS):
+            return (
+                "killed by SIGSYS (signal 31): the seccomp policy refuses a system call that it made; "
+                "32-bit programs are refused as a whole"
+            )
+        if self.signal is not None:
+            return f"killed by {signal_name(self.signal)}"
+        return ""

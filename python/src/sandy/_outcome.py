@@ -1,0 +1,70 @@
+"""What became of a command, with nothing mixed: the result of `Sandbox.run`."""
+
+from __future__ import annotations
+
+import signal as signals
+from dataclasses import dataclass
+from typing import Literal
+
+Reason = Literal["exited", "signalled", "timed_out", "cancelled", "could_not_start", "out_of_memory", "sandbox_gone"]
+
+TIMED_OUT = 124
+SANDBOX_FAILED = 125
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command ended, what it wrote and what it used.
+
+    Attributes:
+        reason: `exited`, `signalled`, `timed_out`, `out_of_memory`, `cancelled` (something ended it from outside),
+            `could_not_start` (no such program), or `sandbox_gone`.
+        exit_code: The exit status as a shell would give it: 128+n for signal n, 124 for a time limit, 126 or 127 for a program
+            that can't be started, 125 for what is the sandbox's fault.
+        stdout: Standard output; also standard error, in the order written, where the streams were merged. Where it was
+            larger than the cap, its head and its tail with a line between them that says how much is missing.
+        stderr: Standard error, as `stdout`; empty where the streams were merged.
+        stdout_omitted: Bytes that are missing in `stdout`.
+        stderr_omitted: Bytes that are missing in `stderr`.
+        signal: The signal that killed it, or None.
+        core_dumped: Whether the signal dumped core.
+        wall_time: Seconds from start to end.
+        user_time: Seconds of CPU time in user mode.
+        system_time: Seconds of CPU time in the kernel.
+        max_rss: Largest resident memory of one of its processes, in bytes.
+        degraded: What the machine could not enforce of the sandbox's default limits.
+        detail: A sentence about what went wrong with the sandbox; mostly empty.
+    """
+
+    reason: Reason
+    exit_code: int
+    stdout: bytes = b""
+    stderr: bytes = b""
+    stdout_omitted: int = 0
+    stderr_omitted: int = 0
+    signal: int | None = None
+    core_dumped: bool = False
+    wall_time: float = 0.0
+    user_time: float = 0.0
+    system_time: float = 0.0
+    max_rss: int = 0
+    degraded: tuple[str, ...] = ()
+    detail: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the command ended by itself with status 0."""
+        return self.reason == "exited" and self.exit_code == 0
+
+    @property
+    def truncated(self) -> bool:
+        """Whether output was left out."""
+        return bool(self.stdout_omitted or self.stderr_omitted)
+
+
+def signal_name(number: int) -> str:
+    """`SIGKILL (signal 9)`, or `signal 40` for one without a name."""
+    try:
+        return f"{signals.Signals(number).name} (signal {number})"
+    except ValueError:
+        return f"signal {number}"

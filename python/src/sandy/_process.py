@@ -1,0 +1,266 @@
+"""The `sandy serve` child of this process, and the connections to it.
+
+There is one for all sandboxes, started when the first is wanted. It lives in a session of its own, so that a Ctrl-C in the
+terminal reaches this process and not it, and it ends, with every sandbox, when this process does.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import threading
+import weakref
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from sandy._connection import Connection
+from sandy._errors import SandboxError, SandboxGoneError, SandboxStartError
+from sandy._exchange import receive, request, start
+from sandy._programs import find_sandy
+from sandy._wire import VERSION
+
+if TYPE_CHECKING:
+    from sandy._exchange import Exchange
+
+T = TypeVar("T")
+
+_HELLO_PATIENCE: Final = 30.0
+_EXIT_PATIENCE: Final = 5.0
+_MAX_IDLE: Final = 32
+_STDERR_TAIL: Final = 2_000
+
+
+class Serve:
+    """A running `sandy serve` and a pool of connections to it. Any thread and any event loop may use it."""
+
+    def __init__(self, sock: socket.socket, child: subprocess.Popen[bytes], stderr: int) -> None:
+        """Takes over the first connection, the child, and the descriptor of a file that gets the child's stderr."""
+        self._control = Connection(sock, skip_stale=True)
+        self._control_lock = threading.Lock()
+        self._idle: list[Connection] = []
+        self._lock = threading.Lock()
+        self._child = child
+        self._stderr = stderr
+        self._gone: str | None = None
+        _serves.add(self)
+
+    @property
+    def usable(self) -> bool:
+        """Whether new sandboxes can be made with it."""
+        return self._gone is None and self._child.poll() is None
+
+    def hello(self) -> None:
+        """Agrees on the protocol's version.
+
+        Raises:
+            SandboxStartError: If the program speaks another version, or no protocol at all.
+        """
+        try:
+            with self._control_lock:
+                reply = self._control.run(request(start("hello", patience=_HELLO_PATIENCE, version=VERSION)))
+        except SandboxGoneError as error:
+            why = str(self._explained(error))
+            raise SandboxStartError("sandy serve", why, "sandy doctor shows what this machine lacks") from error
+        if reply.error is not None or reply.end.get("version") != VERSION:
+            other = reply.end.get("version", "another version")
+            why = f"speaks protocol version {other}, this package speaks {VERSION}"
+            raise SandboxStartError("the program sandy", why, "install the same version of both")
+
+    def run(self, exchange: Exchange[T]) -> T:
+        """Runs an exchange on a connection of its own, blocking.
+
+        Raises:
+            SandboxGoneError: If this process was forked, or the server is gone, or went while it ran.
+        """
+        connection = self._take()
+        try:
+            result = connection.run(exchange)
+        except SandboxGoneError as error:
+            connection.close()
+            raise self._explained(error) from error
+        except BaseException:
+            # Also KeyboardInterrupt: closing cancels the request, so nothing goes on running for nobody.
+            connection.close()
+            raise
+        self._give(connection)
+        return result
+
+    async def arun(self, exchange: Exchange[T]) -> T:
+        """Runs an exchange on a connection of its own in the running event loop.
+
+        Raises:
+            SandboxGoneError: As for `run`.
+        """
+        connection = self._take()
+        try:
+            result = await connection.arun(exchange)
+        except SandboxGoneError as error:
+            await connection.aclose()
+            raise self._explained(error) from error
+        except BaseException:
+            # Also asyncio.CancelledError.
+            await connection.aclose()
+            raise
+        self._give(connection)
+        return result
+
+    def close_in_background(self, sandbox: str) -> None:
+        """Closes a sandbox without waiting for it and without taking a lock: callable from garbage collection."""
+        if self._gone is not None or sys.is_finalizing():
+            return
+        # Not threading.Thread: its start() takes locks that the interrupted code may hold.
+        with contextlib.suppress(RuntimeError):
+            _thread.start_new_thread(self._close_quietly, (sandbox,))
+
+    def shut_down(self) -> None:
+        """Ends the server and with it all its sandboxes, and waits a little until they are cleaned up."""
+        self._drop("this process has shut down its sandboxes")
+        try:
+            self._child.wait(_EXIT_PATIENCE)
+        except subprocess.TimeoutExpired:
+            # It is cleaning up in its own session and will end by itself. Popen would warn about a child that still runs.
+            self._child.returncode = 0
+
+    def abandon(self) -> None:
+        """Lets go of everything in a forked child; the parent keeps using its own copies."""
+        # A lock may have been held by a thread that the child does not have.
+        self._control_lock = threading.Lock()
+        self._lock = threading.Lock()
+        self._drop(f"it belongs to process {os.getppid()}, of which this one is a fork: make a new Sandbox here")
+        self._child.returncode = 0  # not this process's child: nothing to wait for
+
+    def _drop(self, reason: str) -> None:
+        with self._lock:
+            if self._gone is None:
+                self._gone = reason
+                os.close(self._stderr)
+            idle, self._idle = self._idle, []
+        self._control.close()
+        for connection in idle:
+            connection.close()
+
+    def _take(self) -> Connection:
+        with self._lock:
+            if self._gone is not None:
+                raise SandboxGoneError(self._gone)
+            if self._idle:
+                return self._idle.pop()
+        return self._connect()
+
+    def _give(self, connection: Connection) -> None:
+        with self._lock:
+            if self._gone is None and len(self._idle) < _MAX_IDLE:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _connect(self) -> Connection:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with theirs, self._control_lock:
+                self._control.run(_pass_descriptor(self._control, theirs.fileno()))
+        except BaseException as error:
+            ours.close()
+            if isinstance(error, SandboxGoneError):
+                raise self._explained(error) from error
+            raise
+        return Connection(ours)
+
+    def _close_quietly(self, sandbox: str) -> None:
+        with contextlib.suppress(Exception):
+            self.run(request(start("close", sandbox=sandbox)))
+
+    def _explained(self, error: SandboxGoneError) -> SandboxGoneError:
+        """Adds how the child ended and what it said last."""
+        with self._lock:
+            if self._gone is not None:
+                return SandboxGoneError(self._gone)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._child.wait(0.5)
+            status = self._child.poll()
+            if status is None:
+                return error
+            size = os.fstat(self._stderr).st_size
+            said = os.pread(self._stderr, _STDERR_TAIL, max(0, size - _STDERR_TAIL)).decode(errors="replace").strip()
+        how = f"killed by signal {-status}" if status < 0 else f"exit status {status}"
+        return type(error)(f"sandy serve ended ({how})" + (f": {said}" if said else ""))
+
+
+def _pass_descriptor(control: Connection, descriptor: int) -> Exchange[None]:
+    control.send_descriptor({"op": "connect"}, descriptor)
+    frame = yield from receive()
+    if frame.header.get("ev") != "end" or "error" in frame.header:
+        msg = f"sandy serve refused a further connection: {frame.header.get('detail') or frame.header.get('error')}"
+        raise SandboxError(msg)
+
+
+_serves: weakref.WeakSet[Serve] = weakref.WeakSet()
+_current: Serve | None = None
+_current_lock = threading.Lock()
+
+
+def current_serve() -> Serve:
+    """The server of this process, started if there is none or it has ended.
+
+    Raises:
+        SandboxStartError: If it can't start.
+    """
+    global _current  # noqa: PLW0603 - one child per process is the point
+    with _current_lock:
+        if _current is None or not _current.usable:
+            _current = spawn_serve()
+            try:
+                _current.hello()
+            except BaseException:
+                _current.shut_down()
+                raise
+        return _current
+
+
+def spawn_serve() -> Serve:
+    """Starts the program.
+
+    Raises:
+        SandboxStartError: If the program is not found or can't be executed.
+    """
+    program = find_sandy()
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    stderr = os.memfd_create("sandy-serve-stderr")
+    try:
+        with theirs:
+            child = subprocess.Popen(  # noqa: S603 - found by find_sandy, arguments are ours
+                [program, "serve", "--fd", str(theirs.fileno())],
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                cwd="/",
+                start_new_session=True,
+            )
+    except OSError as error:
+        ours.close()
+        os.close(stderr)
+        raise SandboxStartError(str(program), error.strerror or str(error)) from error
+    return Serve(ours, child, stderr)
+
+
+def _shut_down_at_exit() -> None:
+    for serve in list(_serves):
+        serve.shut_down()
+
+
+def _after_fork_in_child() -> None:
+    global _current, _current_lock  # noqa: PLW0603 - see current_serve
+    _current_lock = threading.Lock()
+    _current = None
+    for serve in list(_serves):
+        serve.abandon()
+    _serves.clear()
+
+
+atexit.register(_shut_down_at_exit)
+os.register_at_fork(after_in_child=_after_fork_in_child)
