@@ -9,7 +9,8 @@ namespace sandy::policy {
 
 std::string base64_encode(std::string_view bytes);
 
-// Strict: padded, no white space, no unused bits set, so that each byte string has one spelling. nullopt otherwise.
+// Strict: padded, no white space, no unused bits set, so that each byte string has one spelling.
+// nullopt otherwise.
 std::optional<std::string> base64_decode(std::string_view text);
 
 }  // namespace sandy::policy

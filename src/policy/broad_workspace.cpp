@@ -10,20 +10,25 @@ namespace {
 
 // Too much as a whole; a directory of the user's own in them is fine.
 constexpr std::array<std::string_view, 12> kSharedDirectories{
-    "/home", "/root", "/var", "/var/lib", "/var/tmp", "/var/run", "/tmp", "/opt", "/srv", "/run", "/run/user", "/dev/shm"};
+    "/home", "/root", "/var", "/var/lib", "/var/tmp",  "/var/run",
+    "/tmp",  "/opt",  "/srv", "/run",     "/run/user", "/dev/shm"};
 
 // Everything in them decides what the host runs, or is the kernel's.
 constexpr std::array<std::string_view, 15> kSystemTrees{
-    "/usr", "/etc",   "/bin", "/sbin", "/lib", "/lib32", "/lib64",         "/libx32",
-    "/boot", "/proc", "/sys", "/run/systemd", "/run/dbus", "/var/spool", "/var/lib/systemd"};
+    "/usr",   "/etc",         "/bin",      "/sbin",      "/lib",
+    "/lib32", "/lib64",       "/libx32",   "/boot",      "/proc",
+    "/sys",   "/run/systemd", "/run/dbus", "/var/spool", "/var/lib/systemd"};
 
 }  // namespace
 
 std::optional<std::string> broad_workspace_reason(std::string_view path, const Caller& caller) {
-  const auto contains = [&](std::string_view other) { return !other.empty() && is_within(other, path); };
+  const auto contains = [&](std::string_view other) {
+    return !other.empty() && is_within(other, path);
+  };
   if (path == "/") return "it is the whole file system";
   const std::string home = caller.home.empty() ? "" : normalized(caller.home);
-  if (path == home) return "it is the home directory, with keys, shell start files and every other project";
+  if (path == home)
+    return "it is the home directory, with keys, shell start files and every other project";
   if (contains(home)) return "the home directory is in it";
   if (!caller.state_dir.empty()) {
     const std::string state = normalized(caller.state_dir);
@@ -40,7 +45,8 @@ std::optional<std::string> broad_workspace_reason(std::string_view path, const C
     if (path == directory) return "it is shared by everything on the machine";
     if (contains(directory)) return std::string(directory) + " is in it";
   }
-  if (path == "/run/user/" + std::to_string(caller.uid)) return "it holds the sockets of the user's session";
+  if (path == "/run/user/" + std::to_string(caller.uid))
+    return "it holds the sockets of the user's session";
   return std::nullopt;
 }
 

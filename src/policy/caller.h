@@ -1,4 +1,5 @@
-// Who asks for a sandbox, and from where: facts that the effects side finds out once and hands to the pure code.
+// Who asks for a sandbox, and from where: facts that the effects side finds out once and hands to
+// the pure code.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// A policy as it came in, and that may be wrong: what the user wrote, and where. The JSON reader, the command line and the
-// Python package fill the same draft; validate() turns it into a SandboxPolicy or refuses it.
+// A policy as it came in, and that may be wrong: what the user wrote, and where. The JSON reader,
+// the command line and the Python package fill the same draft; validate() turns it into a
+// SandboxPolicy or refuses it.
 #pragma once
 
 #include <optional>
@@ -8,14 +9,15 @@
 
 namespace sandy::policy {
 
-// One value as the user wrote it. `key` says where, in the user's own words, for messages: a JSON key path
-// ("limits.memory", "filesystem.read[2]"), or a command line flag ("--memory").
+// One value as the user wrote it. `key` says where, in the user's own words, for messages: a JSON
+// key path ("limits.memory", "filesystem.read[2]"), or a command line flag ("--memory").
 //   draft.limits.memory = {"2G", "--memory"};
 //   draft.filesystem.read.push_back({"~/data", "--read"});
 struct Text {
-  std::string value;     // any bytes but NUL
+  std::string value;  // any bytes but NUL
   std::string key;
-  bool literal = false;  // for paths: exact bytes ({"bytes": …} in JSON), so "~" and "*" mean themselves
+  // For paths: exact bytes ({"bytes": …} in JSON), so that "~" and "*" mean themselves.
+  bool literal = false;
 };
 
 struct Flag {
@@ -34,9 +36,10 @@ using OptionalText = std::optional<Text>;
 using OptionalFlag = std::optional<Flag>;
 
 struct WorkspaceDraft {
-  OptionalText path;   // host directory: absolute, relative to the caller's directory, or "~", "~/…"
+  OptionalText path;   // host directory: absolute, relative to the caller's, or "~", "~/…"
   OptionalText mount;  // absolute path in the sandbox
-  OptionalText mode;   // "private" or "bind"; absent: "bind" where there is a path, otherwise "private"
+  // "private" or "bind"; absent: "bind" where there is a path, otherwise "private".
+  OptionalText mode;
 };
 
 struct FilesystemDraft {
@@ -50,16 +53,17 @@ struct NetworkDraft {
   std::vector<Text> allow, deny, allow_private;
 };
 
-// Sizes, durations and numbers are text in the spellings of sizes.h; JSON numbers come as their decimal text.
+// Sizes, durations and numbers are text in the spellings of sizes.h; JSON numbers come as their
+// decimal text.
 struct LimitsDraft {
-  OptionalText memory, swap;      // size
-  OptionalText cpus;              // cores, "1.5"
-  OptionalText pids;              // count
-  OptionalText io_read, io_write; // size, a second
-  OptionalText wall_time;         // duration
-  OptionalText open_files;        // count
-  OptionalText file_size;         // size
-  OptionalText tmp_size;          // size
+  OptionalText memory, swap;       // size
+  OptionalText cpus;               // cores, "1.5"
+  OptionalText pids;               // count
+  OptionalText io_read, io_write;  // size, a second
+  OptionalText wall_time;          // duration
+  OptionalText open_files;         // count
+  OptionalText file_size;          // size
+  OptionalText tmp_size;           // size
   OptionalFlag best_effort;
 };
 

@@ -2,7 +2,8 @@
 
 namespace sandy::policy {
 
-std::vector<UnenforceableLimit> unenforceable(const PolicyFields& fields, const Enforcement& enforcement) {
+std::vector<UnenforceableLimit> unenforceable(const PolicyFields& fields,
+                                              const Enforcement& enforcement) {
   struct Row {
     std::string_view key;
     bool set;

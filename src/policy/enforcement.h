@@ -9,8 +9,8 @@
 
 namespace sandy::policy {
 
-// What the machine can enforce, found out by host/. The default is nothing: who forgets to say gets a refusal, not a sandbox
-// without its limits.
+// What the machine can enforce, found out by host/. The default is nothing: who forgets to say gets
+// a refusal, not a sandbox without its limits.
 struct Enforcement {
   bool memory = false;
   bool swap = false;
@@ -27,8 +27,10 @@ struct UnenforceableLimit {
   bool operator==(const UnenforceableLimit&) const = default;
 };
 
-// The limits that the policy asks for, or that stand by default (memory, swap, pids), and that the machine can't enforce, in the
-// order of the policy file. validate() refuses those set by hand unless limits.best_effort is on.
-std::vector<UnenforceableLimit> unenforceable(const PolicyFields& fields, const Enforcement& enforcement);
+// The limits that the policy asks for, or that stand by default (memory, swap, pids), and that the
+// machine can't enforce, in the order of the policy file. validate() refuses those set by hand
+// unless limits.best_effort is on.
+std::vector<UnenforceableLimit> unenforceable(const PolicyFields& fields,
+                                              const Enforcement& enforcement);
 
 }  // namespace sandy::policy

@@ -24,7 +24,8 @@ const std::array kKeys{
     PolicyKey{"filesystem.read", KeyKind::paths, SANDY_LIST(filesystem.read)},
     PolicyKey{"filesystem.write", KeyKind::paths, SANDY_LIST(filesystem.write)},
     PolicyKey{"filesystem.deny", KeyKind::paths, SANDY_LIST(filesystem.deny)},
-    PolicyKey{"filesystem.unsafe_broad_workspace", KeyKind::flag, SANDY_FLAG(filesystem.unsafe_broad_workspace)},
+    PolicyKey{"filesystem.unsafe_broad_workspace", KeyKind::flag,
+              SANDY_FLAG(filesystem.unsafe_broad_workspace)},
     PolicyKey{"network", KeyKind::object, {}},
     PolicyKey{"network.mode", KeyKind::text, SANDY_TEXT(network.mode)},
     PolicyKey{"network.allow", KeyKind::texts, SANDY_LIST(network.allow)},
@@ -85,7 +86,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::span<const PolicyKey> policy_keys() { return kKeys; }
+std::span<const PolicyKey> policy_keys() {
+  return kKeys;
+}
 
 const PolicyKey* find_key(std::string_view path) {
   const auto row = std::ranges::find(kKeys, path, &PolicyKey::path);

@@ -1,4 +1,5 @@
-// The keys of a policy file: one table, which the reader walks and which policy.schema.json is tested against.
+// The keys of a policy file: one table, which the reader walks and which policy.schema.json is
+// tested against.
 #pragma once
 
 #include <span>
@@ -12,17 +13,17 @@ namespace sandy::policy {
 
 // What JSON may stand under a key.
 enum class KeyKind {
-  version,      // 1
-  object,       // its members are the table's rows that start with its path
-  seccomp,      // as object, or a string for seccomp.base
-  flag,         // boolean
-  text,         // string
-  path,         // string, or {"bytes": base64}
-  paths,        // array of paths
-  texts,        // array of strings
-  amount,       // string or number: sizes, durations, cores
-  count,        // whole number
-  variables,    // object of name to string or {"bytes": base64}
+  version,    // 1
+  object,     // its members are the table's rows that start with its path
+  seccomp,    // as object, or a string for seccomp.base
+  flag,       // boolean
+  text,       // string
+  path,       // string, or {"bytes": base64}
+  paths,      // array of paths
+  texts,      // array of strings
+  amount,     // string or number: sizes, durations, cores
+  count,      // whole number
+  variables,  // object of name to string or {"bytes": base64}
 };
 
 // Where the value goes in a draft.
@@ -42,8 +43,8 @@ std::span<const PolicyKey> policy_keys();
 // The row of a path, or nullptr.
 const PolicyKey* find_key(std::string_view path);
 
-// The path that a user who wrote `name` under `outer` ("" = the top) most likely meant, or "": the same name elsewhere, or one
-// with a typo under `outer`.
+// The path that a user who wrote `name` under `outer` ("" = the top) most likely meant, or "": the
+// same name elsewhere, or one with a typo under `outer`.
 std::string nearest_key(std::string_view outer, std::string_view name);
 
 // The one of `words` that is nearest to `word` by edit distance, or "" where none is near.

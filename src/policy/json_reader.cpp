@@ -10,12 +10,14 @@ namespace {
 
 constexpr std::string_view kSubject = "policy";
 
-// The table is walked with the tree: each member of an object has its row, and the row says what may stand there.
+// The table is walked with the tree: each member of an object has its row, and the row says what
+// may stand there.
 class Reader {
  public:
   Result<PolicyDraft> read(const JsonValue& root) {
     const auto* object = root.as<JsonValue::Object>();
-    if (!object) return fail(std::string(kSubject), std::string(type_name(root)) + " instead of an object");
+    if (!object)
+      return fail(std::string(kSubject), std::string(type_name(root)) + " instead of an object");
     // The version comes first: another version's keys would only give misleading messages.
     if (auto ok = version(*object); !ok) return std::unexpected(ok.error());
     if (auto ok = members(*object, ""); !ok) return std::unexpected(ok.error());
@@ -23,7 +25,8 @@ class Reader {
   }
 
  private:
-  static std::unexpected<Error> wrong_type(const std::string& key, const JsonValue& value, std::string_view wanted) {
+  static std::unexpected<Error> wrong_type(const std::string& key, const JsonValue& value,
+                                           std::string_view wanted) {
     const bool null = value.as<std::nullptr_t>() != nullptr;
     return fail(key, std::string(type_name(value)) + " instead of " + std::string(wanted),
                 null ? "leave the key out to have its default" : "");
@@ -35,7 +38,8 @@ class Reader {
       const auto* number = value.as<JsonNumber>();
       if (!number) return wrong_type("version", value, "the number 1");
       if (number->text != "1") {
-        return fail("version: " + number->text, "this program reads version 1 of the policy format");
+        return fail("version: " + number->text,
+                    "this program reads version 1 of the policy format");
       }
       return {};
     }
@@ -112,7 +116,8 @@ class Reader {
     }
     if (kind == KeyKind::path) return bytes(key, value, kMaxText);
     const auto* text = value.as<std::string>();
-    if (!text) return wrong_type(key, value, kind == KeyKind::amount ? "a number or a string" : "a string");
+    if (!text)
+      return wrong_type(key, value, kind == KeyKind::amount ? "a number or a string" : "a string");
     if (text->size() > kMaxText) return too_long(key);
     return Text{*text, key};
   }
@@ -126,14 +131,16 @@ class Reader {
     const auto* object = value.as<JsonValue::Object>();
     if (!object) return wrong_type(key, value, "a string");
     if (object->size() != 1 || (*object)[0].first != "bytes") {
-      return fail(key, "an object other than {\"bytes\": …}", "write a string, or {\"bytes\": \"<base64>\"}");
+      return fail(key, "an object other than {\"bytes\": …}",
+                  "write a string, or {\"bytes\": \"<base64>\"}");
     }
     const JsonValue& inner = (*object)[0].second;
     const std::string inner_key = child_key(key, "bytes");
     const auto* encoded = inner.as<std::string>();
     if (!encoded) return wrong_type(inner_key, inner, "a string");
     auto decoded = base64_decode(*encoded);
-    if (!decoded) return fail(quoted(inner_key, *encoded), "not base64", "use RFC 4648 base64 with padding");
+    if (!decoded)
+      return fail(quoted(inner_key, *encoded), "not base64", "use RFC 4648 base64 with padding");
     if (decoded->size() > limit) return too_long(key, limit);
     if (decoded->find('\0') != std::string::npos) return fail(key, "contains a NUL byte");
     return Text{std::move(*decoded), key, true};
@@ -144,7 +151,8 @@ class Reader {
     if (!array) return wrong_type(key, value, "an array");
     auto& out = std::get<ListSlot>(row.slot)(draft_);
     for (const JsonValue& item : *array) {
-      if (++rules_ > kMaxRules) return fail(key, "more than " + std::to_string(kMaxRules) + " entries in all lists");
+      if (++rules_ > kMaxRules)
+        return fail(key, "more than " + std::to_string(kMaxRules) + " entries in all lists");
       const KeyKind kind = row.kind == KeyKind::paths ? KeyKind::path : KeyKind::text;
       auto text = scalar(kind, item_key(key, out.size()), item);
       if (!text) return std::unexpected(text.error());

@@ -21,13 +21,15 @@ std::string cut(std::string_view text, std::size_t size) {
 bool plain_name(std::string_view name) {
   if (name.empty() || name.size() > kMaxShownKey) return false;
   for (const char c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     if (!plain) return false;
   }
   return true;
 }
 
-// nlohmann's SAX events. A handler that returns false ends the parse, so a limit costs no more than the text before it.
+// nlohmann's SAX events. A handler that returns false ends the parse, so a limit costs no more than
+// the text before it.
 class TreeBuilder {
  public:
   using number_integer_t = nlohmann::json::number_integer_t;
@@ -41,20 +43,22 @@ class TreeBuilder {
 
   bool null() { return add({}); }
   bool boolean(bool value) { return add({value}); }
-  bool number_integer(number_integer_t value) { return add({JsonNumber{std::to_string(value), true}}); }
-  bool number_unsigned(number_unsigned_t value) { return add({JsonNumber{std::to_string(value), true}}); }
+  bool number_integer(number_integer_t value) {
+    return add({JsonNumber{std::to_string(value), true}});
+  }
+  bool number_unsigned(number_unsigned_t value) {
+    return add({JsonNumber{std::to_string(value), true}});
+  }
   bool number_float(number_float_t value, const string_t&) {
     if (!std::isfinite(value)) return refuse("not a finite number");
     // Room for the largest double: 309 digits.
     std::array<char, 512> buffer;
-    const auto [end, error] =
-        std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed);
+    const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value,
+                                            std::chars_format::fixed);
     if (error != std::errc{}) return refuse("too many digits");
     return add({JsonNumber{std::string(buffer.data(), end), std::trunc(value) == value}});
   }
-  bool string(string_t& value) {
-    return check_string(value) && add({std::move(value)});
-  }
+  bool string(string_t& value) { return check_string(value) && add({std::move(value)}); }
   bool binary(binary_t&) { return refuse("binary data"); }  // never in JSON text
 
   bool start_object(std::size_t) { return open({JsonValue::Object{}}); }
@@ -69,7 +73,8 @@ class TreeBuilder {
   bool start_array(std::size_t) { return open({JsonValue::Array{}}); }
   bool end_array() { return close(); }
 
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) {
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::detail::exception& error) {
     if (error_) return false;
     std::size_t line = 1;
     std::size_t column = 1;
@@ -79,11 +84,14 @@ class TreeBuilder {
     }
     // "[json.exception.parse_error.101] parse error at line 1, column 2: the cause"
     std::string_view why = error.what();
-    if (const auto bracket = why.find("] "); bracket != std::string_view::npos) why.remove_prefix(bracket + 2);
+    if (const auto bracket = why.find("] "); bracket != std::string_view::npos)
+      why.remove_prefix(bracket + 2);
     if (why.starts_with("parse error")) {
-      if (const auto colon = why.find(": "); colon != std::string_view::npos) why.remove_prefix(colon + 2);
+      if (const auto colon = why.find(": "); colon != std::string_view::npos)
+        why.remove_prefix(colon + 2);
     }
-    error_ = Error{std::string(subject_) + ": line " + std::to_string(line) + ", column " + std::to_string(column),
+    error_ = Error{std::string(subject_) + ": line " + std::to_string(line) + ", column " +
+                       std::to_string(column),
                    printable(cut(why, kMaxShownMessage)), ""};
     return false;
   }
@@ -98,8 +106,9 @@ class TreeBuilder {
   // An object or array that is still open.
   struct Frame {
     JsonValue value;
-    std::string name;             // object: the key whose value comes next
-    std::set<std::string> names;  // object: a tree, because a hash table's worst case is the attacker's to choose
+    std::string name;  // object: the key whose value comes next
+    std::set<std::string>
+        names;  // object: a tree, because a hash table's worst case is the attacker's to choose
   };
 
   std::string path() const {
@@ -117,7 +126,8 @@ class TreeBuilder {
 
   bool refuse(std::string why, std::string fix = {}) {
     std::string where = path();
-    error_ = Error{where.empty() ? std::string(subject_) : std::move(where), std::move(why), std::move(fix)};
+    error_ = Error{where.empty() ? std::string(subject_) : std::move(where), std::move(why),
+                   std::move(fix)};
     return false;
   }
 
@@ -130,7 +140,8 @@ class TreeBuilder {
   }
 
   bool count_value() {
-    if (++values_ > limits_.values) return refuse("more than " + std::to_string(limits_.values) + " values");
+    if (++values_ > limits_.values)
+      return refuse("more than " + std::to_string(limits_.values) + " values");
     return true;
   }
 
@@ -175,7 +186,8 @@ class TreeBuilder {
 }  // namespace
 
 const char* type_name(const JsonValue& value) {
-  static constexpr std::array kNames{"null", "a boolean", "a number", "a string", "an array", "an object"};
+  static constexpr std::array kNames{"null",     "a boolean", "a number",
+                                     "a string", "an array",  "an object"};
   return kNames[value.data.index()];
 }
 
@@ -190,7 +202,8 @@ std::string item_key(std::string_view outer, std::size_t index) {
   return std::string(outer) + '[' + std::to_string(index) + ']';
 }
 
-Result<JsonValue> parse_json(std::string_view text, std::string_view subject, const JsonLimits& limits) {
+Result<JsonValue> parse_json(std::string_view text, std::string_view subject,
+                             const JsonLimits& limits) {
   if (text.size() > limits.bytes) {
     return fail(std::string(subject), "larger than " + std::to_string(limits.bytes) + " bytes");
   }

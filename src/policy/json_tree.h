@@ -1,5 +1,6 @@
-// JSON text (RFC 8259) from outside, as a small tree, in bounded time and memory: strict UTF-8, no duplicate keys, no comments,
-// no numbers that overflow, no NUL in strings, and limits on size, depth, string length and the number of values.
+// JSON text (RFC 8259) from outside, as a small tree, in bounded time and memory: strict UTF-8, no
+// duplicate keys, no comments, no numbers that overflow, no NUL in strings, and limits on size,
+// depth, string length and the number of values.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +32,9 @@ struct JsonValue {
   std::variant<std::nullptr_t, bool, JsonNumber, std::string, Array, Object> data = nullptr;
 
   template <typename T>
-  const T* as() const { return std::get_if<T>(&data); }
+  const T* as() const {
+    return std::get_if<T>(&data);
+  }
 };
 
 // "null", "a boolean", "a number", "a string", "an array" or "an object".
@@ -42,7 +45,9 @@ std::string child_key(std::string_view outer, std::string_view name);
 // "outer[index]"
 std::string item_key(std::string_view outer, std::size_t index);
 
-// The error names the key path where it has one, and otherwise line and column. `subject` stands for the whole text.
-Result<JsonValue> parse_json(std::string_view text, std::string_view subject, const JsonLimits& limits = {});
+// The error names the key path where it has one, and otherwise line and column. `subject` stands
+// for the whole text.
+Result<JsonValue> parse_json(std::string_view text, std::string_view subject,
+                             const JsonLimits& limits = {});
 
 }  // namespace sandy::policy

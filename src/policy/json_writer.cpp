@@ -124,6 +124,8 @@ std::string to_json(const PolicyFields& fields) {
   return out.dump(2) + "\n";
 }
 
-std::string to_json(const SandboxPolicy& policy) { return to_json(policy.fields()); }
+std::string to_json(const SandboxPolicy& policy) {
+  return to_json(policy.fields());
+}
 
 }  // namespace sandy::policy

@@ -9,13 +9,16 @@ constexpr std::size_t kMaxPath = 4095;
 
 Result<std::string> checked(const Text& text, std::string_view absolute) {
   std::string path = normalized(absolute);
-  if (path.size() > kMaxPath) return fail(quoted(text.key, text.value), "longer than 4095 bytes as an absolute path");
+  if (path.size() > kMaxPath)
+    return fail(quoted(text.key, text.value), "longer than 4095 bytes as an absolute path");
   return path;
 }
 
 Result<void> check_bytes(const Text& text) {
-  if (text.value.empty()) return fail(text.key, "an empty path", "write \".\" for the current directory");
-  if (text.value.find('\0') != std::string::npos) return fail(quoted(text.key, text.value), "contains a NUL byte");
+  if (text.value.empty())
+    return fail(text.key, "an empty path", "write \".\" for the current directory");
+  if (text.value.find('\0') != std::string::npos)
+    return fail(quoted(text.key, text.value), "contains a NUL byte");
   return {};
 }
 
@@ -53,7 +56,8 @@ Result<std::string> host_path(const Text& text, const Caller& caller) {
                   "write the path in full, or \"./~…\" for a name that starts with \"~\"");
     }
     if (caller.home.empty() || caller.home[0] != '/') {
-      return fail(quoted(text.key, value), "the caller has no home directory", "set HOME, or write the path in full");
+      return fail(quoted(text.key, value), "the caller has no home directory",
+                  "set HOME, or write the path in full");
     }
     return checked(text, caller.home + value.substr(1));
   }
@@ -67,7 +71,8 @@ Result<std::string> host_path(const Text& text, const Caller& caller) {
 Result<std::string> sandbox_path(const Text& text) {
   if (auto ok = check_bytes(text); !ok) return std::unexpected(ok.error());
   if (text.value[0] != '/') {
-    return fail(quoted(text.key, text.value), "a path inside the sandbox must be absolute", "start it with \"/\"");
+    return fail(quoted(text.key, text.value), "a path inside the sandbox must be absolute",
+                "start it with \"/\"");
   }
   return checked(text, text.value);
 }

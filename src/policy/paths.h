@@ -1,4 +1,5 @@
-// Paths of a policy, as bytes: expanded and lexically normalized. No effects: nothing here knows what exists.
+// Paths of a policy, as bytes: expanded and lexically normalized. No effects: nothing here knows
+// what exists.
 #pragma once
 
 #include <string>
@@ -10,14 +11,16 @@
 
 namespace sandy::policy {
 
-// An absolute path without "//", "/./", "/../" and trailing slashes. ".." is taken off lexically, and "/.." is "/".
+// An absolute path without "//", "/./", "/../" and trailing slashes. ".." is taken off lexically,
+// and "/.." is "/".
 std::string normalized(std::string_view absolute);
 
 // Whether `path` is `tree` or below it. Both normalized.
 bool is_within(std::string_view path, std::string_view tree);
 
-// A host path as the user wrote it, absolute and normalized: "~" and "~/x" are the caller's home, relative paths start at the
-// caller's directory. Refuses the empty path, "~user", NUL, and more than 4,095 bytes (PATH_MAX counts the NUL).
+// A host path as the user wrote it, absolute and normalized: "~" and "~/x" are the caller's home,
+// relative paths start at the caller's directory. Refuses the empty path, "~user", NUL, and more
+// than 4,095 bytes (PATH_MAX counts the NUL).
 Result<std::string> host_path(const Text& text, const Caller& caller);
 
 // The same for a path inside the sandbox, which must be absolute as it stands.

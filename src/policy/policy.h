@@ -12,8 +12,9 @@ namespace sandy::policy {
 
 enum class Access { deny, read, write };
 
-// One line of filesystem.read, .write or .deny. `path` is an absolute host path, lexically normalized (no "//", "/./",
-// "/../", no trailing slash), symbolic links not resolved: that is an effect (host/), done when a sandbox starts.
+// One line of filesystem.read, .write or .deny. `path` is an absolute host path, lexically
+// normalized (no "//", "/./", "/../", no trailing slash), symbolic links not resolved: that is an
+// effect (host/), done when a sandbox starts.
 struct PathRule {
   std::string path;
   Access access = Access::deny;
@@ -28,15 +29,17 @@ enum class WorkspaceMode {
 
 struct Workspace {
   WorkspaceMode mode = WorkspaceMode::private_;
-  std::string path;                   // host directory; bind only
-  std::string mount = "/workspace";   // where the sandbox sees it
+  std::string path;                  // host directory; bind only
+  std::string mount = "/workspace";  // where the sandbox sees it
   bool operator==(const Workspace&) const = default;
 };
 
 struct Filesystem {
   Workspace workspace;
-  std::vector<PathRule> rules;          // sorted by path (bytes), each path once: a parent stands before what is in it
-  bool unsafe_broad_workspace = false;  // lets "/", $HOME or a parent of the state directory be writable
+  // Sorted by path (bytes), each path once: a parent stands before what is in it.
+  std::vector<PathRule> rules;
+  // Lets "/", $HOME, a parent of the state directory, … be writable (broad_workspace.h).
+  bool unsafe_broad_workspace = false;
   bool operator==(const Filesystem&) const = default;
 };
 
@@ -48,17 +51,17 @@ struct Network {
   bool operator==(const Network&) const = default;
 };
 
-// Absent = the default, which a machine that can't enforce it may leave out (and then says so in `degraded`).
-// Present = set by hand: enforced or refused.
+// Absent = the default, which a machine that can't enforce it may leave out (and then says so in
+// `degraded`). Present = set by hand: enforced or refused.
 struct Limits {
-  std::optional<std::uint64_t> memory, swap;      // bytes
-  std::optional<double> cpus;                     // cores
-  std::optional<std::uint64_t> pids;              // processes and threads
-  std::optional<std::uint64_t> io_read, io_write; // bytes a second
-  std::optional<std::uint64_t> wall_time_ms;      // life of the sandbox
-  std::optional<std::uint64_t> open_files;        // RLIMIT_NOFILE
-  std::optional<std::uint64_t> file_size;         // bytes, RLIMIT_FSIZE
-  std::optional<std::uint64_t> tmp_size;          // bytes, each of /tmp, /var/tmp, /dev/shm
+  std::optional<std::uint64_t> memory, swap;       // bytes
+  std::optional<double> cpus;                      // cores
+  std::optional<std::uint64_t> pids;               // processes and threads
+  std::optional<std::uint64_t> io_read, io_write;  // bytes a second
+  std::optional<std::uint64_t> wall_time_ms;       // life of the sandbox
+  std::optional<std::uint64_t> open_files;         // RLIMIT_NOFILE
+  std::optional<std::uint64_t> file_size;          // bytes, RLIMIT_FSIZE
+  std::optional<std::uint64_t> tmp_size;           // bytes, each of /tmp, /var/tmp, /dev/shm
   bool best_effort = false;
   bool operator==(const Limits&) const = default;
 };
@@ -73,14 +76,15 @@ struct Seccomp {
 };
 
 struct Environment {
-  std::vector<std::string> pass;           // names taken from the caller's environment where it has them; sorted
+  // Names taken from the caller's environment where it has them; sorted.
+  std::vector<std::string> pass;
   std::map<std::string, std::string> set;  // names and values
   bool operator==(const Environment&) const = default;
 };
 
 struct Process {
   std::string hostname = "sandbox";
-  std::string cwd;  // absolute path in the sandbox; "" = the workspace
+  std::string cwd;                       // absolute path in the sandbox; "" = the workspace
   std::uint32_t uid = 1000, gid = 1000;  // as seen inside
   bool operator==(const Process&) const = default;
 };
@@ -96,13 +100,14 @@ struct PolicyFields {
   bool operator==(const PolicyFields&) const = default;
 };
 
-// A policy that passed validate(): the only way to make one, so whoever holds one need not check again.
+// A policy that passed validate(): the only way to make one, so whoever holds one need not check
+// again.
 class SandboxPolicy {
  public:
   const PolicyFields& fields() const { return fields_; }
   const PolicyFields* operator->() const { return &fields_; }
-  // The limits that this machine can't enforce, "limits.memory", …: defaults, and with limits.best_effort also those set by
-  // hand (policy/enforcement.h).
+  // The limits that this machine can't enforce, "limits.memory", …: defaults, and with
+  // limits.best_effort also those set by hand (policy/enforcement.h).
   const std::vector<std::string>& degraded() const { return degraded_; }
 
  private:

@@ -1,4 +1,5 @@
-// The parts of validate() that look at one section alone; the one for filesystem is in filesystem_rules.h.
+// The parts of validate() that look at one section alone; the one for filesystem is in
+// filesystem_rules.h.
 #pragma once
 
 #include "base/error.h"

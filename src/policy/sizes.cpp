@@ -14,12 +14,15 @@ __extension__ using Wide = unsigned __int128;
 
 constexpr std::size_t kMaxDecimals = 18;
 constexpr std::size_t kMaxShown = 120;
-constexpr char kSizeFix[] = "write bytes, or a number with k, M, G or T: 1048576, \"512M\", \"1.5G\"";
+constexpr char kSizeFix[] =
+    "write bytes, or a number with k, M, G or T: 1048576, \"512M\", \"1.5G\"";
 constexpr char kDurationFix[] =
     "write seconds, or numbers with d, h, m, s or ms: 600, \"10m\", \"1h30m\", \"500ms\"";
 constexpr char kTooLarge[] = "larger than 64 bits can hold";
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 // "12.5" = 125 with one decimal.
 struct Decimal {
@@ -62,7 +65,8 @@ std::optional<std::uint64_t> times(const Decimal& number, std::uint64_t unit) {
   return static_cast<std::uint64_t>(product);
 }
 
-std::unexpected<Error> bad_number(const Text& text, NumberError error, const char* kind, const char* fix) {
+std::unexpected<Error> bad_number(const Text& text, NumberError error, const char* kind,
+                                  const char* fix) {
   switch (error) {
     case NumberError::too_large:
       return fail(quoted(text.key, text.value), kTooLarge);
@@ -121,7 +125,7 @@ Result<std::uint64_t> parse_size(const Text& text) {
   std::string_view rest = text.value;
   const auto number = take_decimal(rest);
   if (!number) return bad_number(text, number.error(), "size", kSizeFix);
-  if (!rest.empty() && rest[0] == ' ') rest.remove_prefix(1);
+  if (rest.size() > 1 && rest[0] == ' ') rest.remove_prefix(1);
   const std::uint64_t unit = size_unit(rest);
   if (unit == 0) return fail(quoted(text.key, text.value), "not a size", kSizeFix);
   if (unit == 1 && number->has_fraction && number->fraction != 0) {
@@ -169,14 +173,17 @@ Result<double> parse_cpus(const Text& text) {
   constexpr char kFix[] = "write cores: 2, 1.5, 0.25";
   std::string_view rest = text.value;
   const auto number = take_decimal(rest);
-  // The digits are read again as a double: the shortest text of a double may have more decimals than a Decimal.
+  // The digits are read again as a double: the shortest text of a double may have more decimals
+  // than a Decimal.
   const bool shape = number || number.error() != NumberError::not_a_number;
   double cpus = 0;
   const char* end = text.value.data() + text.value.size();
-  const auto [stop, error] = std::from_chars(text.value.data(), end, cpus, std::chars_format::fixed);
+  const auto [stop, error] =
+      std::from_chars(text.value.data(), end, cpus, std::chars_format::fixed);
   if (!shape || error == std::errc::invalid_argument || stop != end) {
     const bool negative = !text.value.empty() && text.value[0] == '-';
-    return fail(quoted(text.key, text.value), negative ? "may not be negative" : "not a number of cores", kFix);
+    return fail(quoted(text.key, text.value),
+                negative ? "may not be negative" : "not a number of cores", kFix);
   }
   if (error != std::errc{} || !std::isfinite(cpus)) {
     return fail(quoted(text.key, text.value), "larger than a number can be", kFix);

@@ -12,7 +12,8 @@ namespace sandy::policy {
 // The one maker of SandboxPolicy.
 class Validator {
  public:
-  Validator(const PolicyDraft& draft, const Enforcement& enforcement) : draft_(draft), enforcement_(enforcement) {}
+  Validator(const PolicyDraft& draft, const Enforcement& enforcement)
+      : draft_(draft), enforcement_(enforcement) {}
 
   Result<SandboxPolicy> validate(const Caller& caller) {
     auto filesystem = check_filesystem(draft_.filesystem, caller);
@@ -67,7 +68,8 @@ class Validator {
   const Enforcement& enforcement_;
 };
 
-Result<SandboxPolicy> validate(const PolicyDraft& draft, const Caller& caller, const Enforcement& enforcement) {
+Result<SandboxPolicy> validate(const PolicyDraft& draft, const Caller& caller,
+                               const Enforcement& enforcement) {
   return Validator(draft, enforcement).validate(caller);
 }
 

@@ -10,39 +10,46 @@ namespace sandy::policy {
 namespace {
 
 // Already readable in every sandbox (design: the default view).
-constexpr std::array<std::string_view, 7> kDefaultView{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"};
+constexpr std::array<std::string_view, 7> kDefaultView{"/usr",   "/bin",   "/sbin",  "/lib",
+                                                       "/lib32", "/lib64", "/libx32"};
 
 // Where the host's services listen. A read-only mount doesn't stop connect(2).
 constexpr std::array<std::string_view, 3> kSocketDirectories{"/run", "/var/run", "/tmp"};
 
 bool in_default_view(std::string_view path) {
-  return std::ranges::any_of(kDefaultView, [&](std::string_view tree) { return is_within(path, tree); });
+  return std::ranges::any_of(kDefaultView,
+                             [&](std::string_view tree) { return is_within(path, tree); });
 }
 
 bool may_hold_sockets(std::string_view path) {
-  return std::ranges::any_of(kSocketDirectories,
-                             [&](std::string_view tree) { return is_within(path, tree) || is_within(tree, path); });
+  return std::ranges::any_of(kSocketDirectories, [&](std::string_view tree) {
+    return is_within(path, tree) || is_within(tree, path);
+  });
 }
 
 void add_filesystem(const Filesystem& filesystem, std::vector<Weakening>& out) {
   if (filesystem.workspace.mode == WorkspaceMode::bind) {
-    out.push_back({"filesystem.workspace.path",
-                   "commands can change and delete what is in " + printable(filesystem.workspace.path) + " on the host"});
+    out.push_back({"filesystem.workspace.path", "commands can change and delete what is in " +
+                                                    printable(filesystem.workspace.path) +
+                                                    " on the host"});
   }
   for (const PathRule& rule : filesystem.rules) {
     const std::string path = printable(rule.path);
     if (rule.access == Access::write) {
-      out.push_back({rule.key, "commands can change and delete what is in " + path + " on the host"});
+      out.push_back(
+          {rule.key, "commands can change and delete what is in " + path + " on the host"});
     } else if (rule.access == Access::read && !in_default_view(rule.path)) {
       out.push_back({rule.key, "commands can read what is in " + path + " on the host"});
     }
     if (rule.access != Access::deny && may_hold_sockets(rule.path)) {
-      out.push_back({rule.key, "commands can connect to the host's sockets in " + path + ", and command the programs behind them"});
+      out.push_back({rule.key, "commands can connect to the host's sockets in " + path +
+                                   ", and command the programs behind them"});
     }
   }
   if (filesystem.unsafe_broad_workspace) {
     out.push_back({"filesystem.unsafe_broad_workspace",
-                   "whole systems, homes and shared directories may be writable: commands can then change what the host runs"});
+                   "whole systems, homes and shared directories may be writable: commands can then "
+                   "change what the host runs"});
   }
 }
 
@@ -52,7 +59,8 @@ void add_network(const Network& network, std::vector<Weakening>& out) {
     out.push_back({"network.allow", "commands can exchange data with " + printable(rule)});
   }
   for (const std::string& rule : network.allow_private) {
-    out.push_back({"network.allow_private", "commands can reach " + printable(rule) + " in the private network"});
+    out.push_back({"network.allow_private",
+                   "commands can reach " + printable(rule) + " in the private network"});
   }
 }
 
@@ -63,7 +71,8 @@ void add_seccomp(const Seccomp& seccomp, std::vector<Weakening>& out) {
   }
   if (seccomp.unsafe_ptrace) {
     out.push_back({"seccomp.unsafe_ptrace",
-                   "commands can trace each other in the sandbox, which opens much of the kernel's ptrace code to them"});
+                   "commands can trace each other in the sandbox, which opens much of the kernel's "
+                   "ptrace code to them"});
   }
 }
 
@@ -74,20 +83,25 @@ std::vector<Weakening> weakenings(const SandboxPolicy& policy) {
   add_filesystem(policy->filesystem, out);
   add_network(policy->network, out);
   if (policy->limits.best_effort) {
-    out.push_back({"limits.best_effort", "limits that this machine can't enforce are left out, and the sandbox starts all the same"});
+    out.push_back({"limits.best_effort",
+                   "limits that this machine can't enforce are left out, and the sandbox starts "
+                   "all the same"});
   }
   add_seccomp(policy->seccomp, out);
   for (const std::string& name : policy->environment.pass) {
-    out.push_back({"environment.pass", "commands see the caller's " + name + ", which may hold a secret"});
+    out.push_back(
+        {"environment.pass", "commands see the caller's " + name + ", which may hold a secret"});
   }
   const Process defaults;
   if (policy->process.uid != defaults.uid) {
-    out.push_back({"process.uid", "commands see themselves as user " + std::to_string(policy->process.uid) +
-                                      " instead of 1000: a name alone, without its rights on the host"});
+    out.push_back(
+        {"process.uid", "commands see themselves as user " + std::to_string(policy->process.uid) +
+                            " instead of 1000: a name alone, without its rights on the host"});
   }
   if (policy->process.gid != defaults.gid) {
-    out.push_back({"process.gid", "commands see themselves as group " + std::to_string(policy->process.gid) +
-                                      " instead of 1000: a name alone, without its rights on the host"});
+    out.push_back(
+        {"process.gid", "commands see themselves as group " + std::to_string(policy->process.gid) +
+                            " instead of 1000: a name alone, without its rights on the host"});
   }
   return out;
 }

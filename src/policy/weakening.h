@@ -10,12 +10,13 @@ namespace sandy::policy {
 
 struct Weakening {
   std::string key;       // where the policy says so: "filesystem.write[0]", or "--write"
-  std::string sentence;  // printable, one line, without a full stop: "commands can change and delete what is in /srv/data"
+  std::string sentence;  // printable, one line, without a full stop: "commands can change and
+                         // delete what is in /srv/data"
   bool operator==(const Weakening&) const = default;
 };
 
-// In the order of the policy file; empty for the default policy and for one that is only stricter. A denied tree, a lower limit
-// and seccomp "strict" weaken nothing.
+// In the order of the policy file; empty for the default policy and for one that is only stricter.
+// A denied tree, a lower limit and seccomp "strict" weaken nothing.
 std::vector<Weakening> weakenings(const SandboxPolicy& policy);
 
 }  // namespace sandy::policy

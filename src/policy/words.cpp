@@ -17,7 +17,8 @@ Result<std::size_t> choose(const Text& text, std::initializer_list<std::string_v
     list += '"' + std::string(word) + '"';
   }
   const std::string meant = nearest_word(text.value, std::span(words.begin(), words.size()));
-  return fail(quoted(text.key, text.value), "must be " + list, meant.empty() ? "" : "did you mean \"" + meant + "\"?");
+  return fail(quoted(text.key, text.value), "must be " + list,
+              meant.empty() ? "" : "did you mean \"" + meant + "\"?");
 }
 
 }  // namespace sandy::policy
