@@ -78,7 +78,7 @@ class Sandbox(sandy.Sandbox, BaseSandbox):
         """See `sandy.Sandbox.awrite`."""
         return _results.write_result(await super().awrite(file_path, content))
 
-    def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> protocol.EditResult:  # noqa: FBT001, FBT002
+    def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> protocol.EditResult:
         """See `sandy.Sandbox.edit`."""
         return _results.edit_result(super().edit(file_path, old_string, new_string, replace_all))
 

@@ -30,6 +30,7 @@ T = TypeVar("T")
 
 _HELLO_PATIENCE: Final = 30.0
 _EXIT_PATIENCE: Final = 5.0
+_END_PATIENCE: Final = 0.5
 _MAX_IDLE: Final = 32
 _STDERR_TAIL: Final = 2_000
 
@@ -175,19 +176,21 @@ class Serve:
             self.run(request(start("close", sandbox=sandbox)))
 
     def _explained(self, error: SandboxGoneError) -> SandboxGoneError:
-        """Adds how the child ended and what it said last."""
+        """Adds how the child ended and what it said last; nobody tries to reach it again then."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(_END_PATIENCE)
         with self._lock:
             if self._gone is not None:
                 return SandboxGoneError(self._gone)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._child.wait(0.5)
             status = self._child.poll()
             if status is None:
                 return error
             size = os.fstat(self._stderr).st_size
             said = os.pread(self._stderr, _STDERR_TAIL, max(0, size - _STDERR_TAIL)).decode(errors="replace").strip()
         how = f"killed by signal {-status}" if status < 0 else f"exit status {status}"
-        return type(error)(f"sandy serve ended ({how})" + (f": {said}" if said else ""))
+        text = f"sandy serve ended ({how})" + (f": {said}" if said else "")
+        self._drop(text)
+        return SandboxGoneError(text)
 
 
 def _pass_descriptor(control: Connection, descriptor: int) -> Exchange[None]:

@@ -38,7 +38,8 @@ class Sandbox(SandboxCore):
     def execute(self, command: str, *, timeout: int | None = None) -> _results.ExecuteResponse:
         """Runs a shell command in the workspace, in a fresh shell with empty input, and returns when it has ended.
 
-        What it left in the background lives on until the sandbox closes. It does not raise for what happens in the sandbox or to it.
+        What it left in the background lives on until the sandbox closes. It does not raise for what happens in the
+        sandbox or to it.
 
         Args:
             command: The command line, of any length.
@@ -106,7 +107,7 @@ class Sandbox(SandboxCore):
         """As `write`."""
         return await self._afile(_files.write(self._id, file_path, content), lambda error: _plain.WriteResult(error=error))
 
-    def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> _results.EditResult:  # noqa: FBT001, FBT002
+    def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> _results.EditResult:
         """Replaces a text in a file, which must be there exactly once unless `replace_all` is on. Line ends stay as they are."""
         return self._file(
             self._edit(file_path, old_string, new_string, replace_all=replace_all),

@@ -14,54 +14,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from sandy._exchange import Reply
 
-_BINARY_SUFFIXES: Final = frozenset(
-    [
-        ".png",
-        ".jpg",
-        ".jpeg",
-        ".gif",
-        ".bmp",
-        ".webp",
-        ".ico",
-        ".tiff",
-        ".heic",
-        ".mp3",
-        ".wav",
-        ".ogg",
-        ".flac",
-        ".m4a",
-        ".aac",
-        ".mp4",
-        ".mov",
-        ".avi",
-        ".mkv",
-        ".webm",
-        ".mpeg",
-        ".pdf",
-        ".ppt",
-        ".pptx",
-        ".doc",
-        ".docx",
-        ".xls",
-        ".xlsx",
-        ".zip",
-        ".gz",
-        ".bz2",
-        ".xz",
-        ".zst",
-        ".tar",
-        ".7z",
-        ".whl",
-        ".so",
-        ".o",
-        ".a",
-        ".exe",
-        ".bin",
-        ".pyc",
-        ".class",
-        ".parquet",
-    ]
-)
+_IMAGES: Final = (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp", ".ico", ".tiff", ".heic")
+_SOUND_AND_FILM: Final = (".mp3", ".wav", ".ogg", ".flac", ".m4a", ".aac", ".mp4", ".mov", ".avi", ".mkv", ".webm", ".mpeg")
+_DOCUMENTS: Final = (".pdf", ".ppt", ".pptx", ".doc", ".docx", ".xls", ".xlsx", ".parquet")
+_ARCHIVES: Final = (".zip", ".gz", ".bz2", ".xz", ".zst", ".tar", ".7z", ".whl")
+_CODE: Final = (".so", ".o", ".a", ".exe", ".bin", ".pyc", ".class")
+_BINARY_SUFFIXES: Final = frozenset(_IMAGES + _SOUND_AND_FILM + _DOCUMENTS + _ARCHIVES + _CODE)
 
 _WORDS: Final = {
     "not_a_directory": "not a directory",

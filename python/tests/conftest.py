@@ -1,0 +1,15 @@
+"""Nothing here depends on a machine: where the programs are is said by SANDY_PROGRAMS, or found as a user's would be."""
+
+from __future__ import annotations
+
+import pathlib
+
+import pytest
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what runs real sandboxes."""
+    here = pathlib.Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here / "integration"):
+            item.add_marker("integration")
