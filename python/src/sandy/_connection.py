@@ -74,6 +74,9 @@ class Connection:
         except StopIteration as stop:
             result: T = stop.value
             return result
+        finally:
+            # Where the connection failed: its files and temporary files are closed and removed now, not some time.
+            exchange.close()
 
     async def arun(self, exchange: Exchange[T]) -> T:
         """Runs an exchange to its end in the running event loop.
@@ -96,6 +99,9 @@ class Connection:
         except StopIteration as stop:
             result: T = stop.value
             return result
+        finally:
+            # Where the connection failed: its files and temporary files are closed and removed now, not some time.
+            exchange.close()
 
     async def aclose(self) -> None:
         """Closes after an exchange was interrupted, when the loop no longer watches the descriptor."""

@@ -292,6 +292,8 @@ class _Status:
             number = reply.number("errno")
             if not self.detail:
                 self.detail = f"{errno.errorcode.get(number, number)}: {os.strerror(number)}"
+            if reply.end.get("cwd") is True:
+                self.detail = f"the working directory: {self.detail}"
         elif reason == "out_of_memory":
             self.exit_code = 128 + signals.SIGKILL
         else:

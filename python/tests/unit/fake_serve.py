@@ -43,7 +43,7 @@ class Request:
         return self.peer.receive()
 
 
-class Disconnected(Exception):
+class DisconnectedError(Exception):
     """The client closed its connection."""
 
 
@@ -73,20 +73,20 @@ class Peer:
         try:
             self.socket.sendall(data)
         except OSError as error:
-            raise Disconnected from error
+            raise DisconnectedError from error
 
     def _take(self, size: int) -> bytes:
         while len(self._buffer) < size:
             try:
                 data, ancillary, _, _ = self.socket.recvmsg(1 << 20, 1024)
             except OSError as error:
-                raise Disconnected from error
+                raise DisconnectedError from error
             for _, _, rights in ancillary:
                 numbers = array.array("i")
                 numbers.frombytes(rights)
                 self.descriptors.extend(numbers)
             if not data:
-                raise Disconnected
+                raise DisconnectedError
             self._buffer += data
         taken, self._buffer = self._buffer[:size], self._buffer[size:]
         return taken
@@ -128,7 +128,7 @@ class FakeServe:
         try:
             while True:
                 self._answer(peer.receive())
-        except Disconnected:
+        except DisconnectedError:
             self.disconnected.set()
         finally:
             peer.socket.close()

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from fake_serve import FakeServe, Request
+
 from sandy import Sandbox, SandboxError, SandboxGoneError
 
 
-def ends(**end: object) -> dict[str, object]:
+def ends(**end: Any) -> dict[str, Any]:
     return {"wall_ms": 1500, "user_ms": 2, "system_ms": 3, "max_rss_kib": 4, **end}
 
 
@@ -49,7 +51,7 @@ def test_a_senseless_timeout_is_a_value_error(serve: FakeServe, timeout: float) 
         ),
     ],
 )
-def test_execute_says_what_was_special(serve: FakeServe, end: dict[str, object], output: str, code: int) -> None:
+def test_execute_says_what_was_special(serve: FakeServe, end: dict[str, Any], output: str, code: int) -> None:
     def handler(request: Request) -> None:
         request.event("stdout", b"out")
         request.end(**end)
@@ -60,7 +62,7 @@ def test_execute_says_what_was_special(serve: FakeServe, end: dict[str, object],
 
 
 @pytest.mark.parametrize("end", [ends(reason="signalled", signal=31), ends(reason="exited", code=159)])
-def test_a_refused_system_call_is_explained(serve: FakeServe, end: dict[str, object]) -> None:
+def test_a_refused_system_call_is_explained(serve: FakeServe, end: dict[str, Any]) -> None:
     serve.on["exec"] = lambda request: request.end(**end)
     response = Sandbox().execute("x")
     assert response.output.startswith("[sandy] killed by SIGSYS (signal 31): the seccomp policy refuses")
@@ -155,8 +157,8 @@ def test_stdin_flows_as_credit_allows(serve: FakeServe, size: int, kind: str) ->
 
     serve.on["exec"] = handler
     data = bytes(range(256)) * (size // 256) + bytes(size % 256)
-    stdin = {"bytes": data, "file": io.BytesIO(data), "pieces": iter((data[:3], b"", data[3:]))}[kind]
-    assert Sandbox().run(["cat"], stdin=stdin).ok
+    sources: dict[str, Any] = {"bytes": data, "file": io.BytesIO(data), "pieces": iter((data[:3], b"", data[3:]))}
+    assert Sandbox().run(["cat"], stdin=sources[kind]).ok
     assert got == data
 
 
@@ -205,8 +207,10 @@ def test_text_that_no_bytes_stand_for(serve: FakeServe) -> None:
     assert Sandbox().execute("echo \ud800").exit_code == 125
 
 
-@pytest.mark.parametrize("end", [{"reason": "vanished"}, {}, {"reason": "exited", "code": "0"}, {"reason": "exited", "code": True}])
-def test_an_end_without_sense_is_no_success(serve: FakeServe, end: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "end", [{"reason": "vanished"}, {}, {"reason": "exited", "code": "0"}, {"reason": "exited", "code": True}]
+)
+def test_an_end_without_sense_is_no_success(serve: FakeServe, end: dict[str, Any]) -> None:
     serve.on["exec"] = lambda request: request.end(**ends(**end))
     assert Sandbox().execute("x").exit_code == 125
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 from fake_serve import FakeServe, Request
+
 from sandy import PolicyError, Sandbox, SandboxError, SandboxFileError, SandboxStartError, _process
 
 
@@ -63,7 +64,7 @@ def test_start_errors_keep_their_parts(serve: FakeServe) -> None:
     assert (caught.value.what, caught.value.why, caught.value.fix) == ("user namespaces", "not allowed", "ask root")
     assert str(caught.value) == "user namespaces: not allowed\nhint: ask root"
     serve.on["create"] = lambda request: request.end(error="policy", detail='limits.memory: "2X": not a size')
-    with pytest.raises(PolicyError, match="limits.memory"):
+    with pytest.raises(PolicyError, match=r"limits\.memory"):
         Sandbox()
 
 
@@ -91,7 +92,9 @@ def test_a_server_that_dies_is_explained_and_replaced(serve: FakeServe) -> None:
     response = sandbox.execute("x")
     assert (response.output, response.exit_code) == ("[sandy] sandy serve ended (killed by signal 9)\n", 125)
     assert sandbox.read("/x").error == "Error: sandy serve ended (killed by signal 9)"
-    assert [r.error for r in sandbox.upload_files([("/a", b""), ("/b", b"")])] == ["Error: sandy serve ended (killed by signal 9)"] * 2
+    assert [r.error for r in sandbox.upload_files([("/a", b""), ("/b", b"")])] == [
+        "Error: sandy serve ended (killed by signal 9)"
+    ] * 2
     sandbox.close()
     assert Sandbox().id == "sb2"
     assert serve.started == 2

@@ -4,6 +4,7 @@ import json
 import struct
 
 import pytest
+
 from sandy import ProtocolError
 from sandy._wire import MAX_HEADER, MAX_REPLY_PAYLOAD, MAX_REQUEST_PAYLOAD, Frame, FrameParser, encode_prefix, split_args
 

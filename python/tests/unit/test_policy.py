@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pathlib
+from typing import Any
+
+import pytest
+from fake_serve import FakeServe
+
+from sandy import Sandbox
+
+
+def sent(serve: FakeServe) -> dict[str, Any]:
+    policy: dict[str, Any] = json.loads(serve.requests("create")[-1].args[0])
+    return policy
+
+
+def test_nothing_asked_for_is_nothing_sent(serve: FakeServe) -> None:
+    Sandbox()
+    assert sent(serve) == {"version": 1}
+
+
+def test_every_keyword_has_its_key(serve: FakeServe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PASSED", "p")
+    monkeypatch.delenv("UNSET", raising=False)
+    Sandbox(
+        workspace="/w",
+        read=["/r", pathlib.Path("/r2")],
+        write=[b"/w2"],
+        deny=["/d"],
+        env={"A": "b"},
+        pass_env=["PASSED", "UNSET"],
+        seccomp="strict",
+        hostname="box",
+        allow_domains=["a.example"],
+        deny_domains=["b.a.example"],
+        allow_private=["10.0.0.1:80"],
+        memory="2G",
+        swap=0,
+        cpus=1.5,
+        pids=100,
+        io_read="10M",
+        io_write=5,
+        wall_time="10m",
+        open_files=64,
+        file_size="1G",
+        tmp_size="64M",
+        best_effort=True,
+    )
+    assert sent(serve) == {
+        "version": 1,
+        "filesystem": {
+            "workspace": {"path": "/w", "mode": "bind", "mount": "/workspace"},
+            "read": ["/r", "/r2"],
+            "write": ["/w2"],
+            "deny": ["/d"],
+        },
+        "network": {"mode": "allowlist", "allow": ["a.example"], "deny": ["b.a.example"], "allow_private": ["10.0.0.1:80"]},
+        "seccomp": "strict",
+        "environment": {"set": {"A": "b", "PASSED": "p"}},
+        "process": {"hostname": "box"},
+        "limits": {
+            "memory": "2G",
+            "swap": 0,
+            "cpus": 1.5,
+            "pids": 100,
+            "io_read": "10M",
+            "io_write": 5,
+            "wall_time": "10m",
+            "open_files": 64,
+            "file_size": "1G",
+            "tmp_size": "64M",
+            "best_effort": True,
+        },
+    }
+
+
+def test_an_empty_allowlist_is_not_a_missing_one(serve: FakeServe) -> None:
+    Sandbox(allow_domains=[])
+    assert sent(serve)["network"] == {"mode": "allowlist", "allow": []}
+
+
+def test_paths_of_any_bytes(serve: FakeServe, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    raw = b"/a\xff\nb"
+    Sandbox(read=[raw, os.fsdecode(raw), "rel/x", "~/x", b"~/x", "/with ü"], seccomp="./my.json")
+    encoded = {"bytes": base64.b64encode(raw).decode()}
+    # As bytes, "~" means itself.
+    assert sent(serve)["filesystem"]["read"] == [encoded, f"{tmp_path}/rel/x", "~/x", f"{tmp_path}/~/x", "/with ü"]
+    assert sent(serve)["seccomp"] == {"file": f"{tmp_path}/./my.json"}
+
+
+def test_a_base_policy_is_added_to(serve: FakeServe, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("P", "now")
+    base = {"version": 1, "filesystem": {"read": ["/a", "rel"]}, "limits": {"pids": 5}, "environment": {"pass": ["P"]}}
+    (tmp_path / "policy.json").write_text(json.dumps(base))
+    for policy in (base, "policy.json", tmp_path / "policy.json"):
+        Sandbox(policy=policy, read=["/b", "/a"], pids=5, memory="1G", env={"X": "y"})
+        assert sent(serve) == {
+            "version": 1,
+            "filesystem": {"read": ["/a", f"{tmp_path}/rel", "/b"]},
+            "limits": {"pids": 5, "memory": "1G"},
+            "environment": {"set": {"X": "y", "P": "now"}},
+        }
+    assert base["filesystem"] == {"read": ["/a", "rel"]}
+
+
+@pytest.mark.parametrize(
+    ("policy", "keywords", "names"),
+    [
+        ({"limits": {"memory": "1G"}}, {"memory": "2G"}, ["memory=", "limits.memory"]),
+        ({"filesystem": {"workspace": {"mode": "private"}}}, {"workspace": "/w"}, ["workspace", "filesystem.workspace.mode"]),
+        ({"environment": {"set": {"A": "1"}}}, {"env": {"A": "2"}}, ["env", "environment.set"]),
+        ({"seccomp": "default"}, {"seccomp": "strict"}, ["seccomp=", "policy's seccomp"]),
+        ({"limits": 3}, {"memory": "2G"}, ["limits", "no object"]),
+        ({"filesystem": {"read": "/a"}}, {"read": ["/b"]}, ["read", "filesystem.read"]),
+    ],
+)
+def test_contradictions_name_both(serve: FakeServe, policy: dict[str, Any], keywords: dict[str, Any], names: list[str]) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        Sandbox(policy=policy, **keywords)
+    assert all(name in str(caught.value) for name in names)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"version": 1, "version": 1}', "[" * 100_000, '{"a": "' + "x" * 1_100_000 + '"}']
+)
+def test_files_that_are_no_policy(serve: FakeServe, tmp_path: pathlib.Path, text: str) -> None:
+    (tmp_path / "policy.json").write_text(text)
+    with pytest.raises(ValueError, match=r"policy\.json"):
+        Sandbox(policy=tmp_path / "policy.json")
+
+
+@pytest.mark.parametrize("keyword", ["read", "write", "deny", "pass_env", "allow_domains", "deny_domains"])
+def test_one_string_is_no_list(serve: FakeServe, keyword: str) -> None:
+    with pytest.raises(TypeError, match=keyword):
+        Sandbox(**{keyword: "/x"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("keep", [-1, 67_108_865])
+def test_senseless_caps(serve: FakeServe, keep: int) -> None:
+    with pytest.raises(ValueError, match="max_output_bytes"):
+        Sandbox(max_output_bytes=keep)
+
+
+def test_a_number_that_is_none_in_json(serve: FakeServe) -> None:
+    with pytest.raises(ValueError, match="JSON"):
+        Sandbox(cpus=float("nan"))
