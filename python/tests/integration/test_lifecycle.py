@@ -116,8 +116,7 @@ def test_cancelled_tasks_kill_their_commands(
         async with Sandbox() as sandbox:
             command = f"trap '' TERM; (setsid sleep {marker} &) ; sleep {marker}"
             task = asyncio.create_task(sandbox.aexecute(command))
-            while len(processes()) < 2:
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(until, lambda: len(processes()) == 2)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
