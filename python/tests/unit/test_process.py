@@ -14,6 +14,8 @@ from fake_serve import FakeServe, Request
 
 from sandy import PolicyError, Sandbox, SandboxError, SandboxFileError, SandboxStartError, _process
 
+FORKS = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+
 
 def wait_for(condition: Callable[[], object], seconds: float = 5) -> None:
     end = time.monotonic() + seconds
@@ -136,6 +138,7 @@ def test_keyboard_interrupt_cancels_the_request(serve: FakeServe) -> None:
     assert sandbox.execute("true").exit_code == 0
 
 
+@FORKS
 def test_forked_children_can_use_no_inherited_sandbox(serve: FakeServe) -> None:
     sandbox = Sandbox()
     sandbox.execute("true")
@@ -164,6 +167,7 @@ def test_forked_children_can_use_no_inherited_sandbox(serve: FakeServe) -> None:
     assert not serve.requests("close")
 
 
+@FORKS
 def test_children_inherit_no_open_socket(serve: FakeServe) -> None:
     sandbox = Sandbox()
     sandbox.execute("true")
