@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from sandy import _exec, _files, _streams
-from sandy._errors import PolicyError, SandboxError, SandboxGoneError, SandboxStartError
+from sandy._errors import PolicyError, ProtocolError, SandboxError, SandboxGoneError, SandboxStartError
 from sandy._exchange import request, start
 from sandy._exec import MAX_KEEP, Command, OnOutput, Stdin, encode_env, encode_text
 from sandy._outcome import Outcome
@@ -126,15 +126,13 @@ class SandboxCore:
             hostname=hostname,
             limits=limits,
         )
-        serve, reply = _create(document)
-        strings = split_args(reply.last)
-        self._serve = serve
-        self._id = str(reply.end["sandbox"])
-        self._workspace, self._home, host = (_files.decode_path(string) for string in strings)
-        self._host_workspace = host or None
-        self._degraded = tuple(str(word) for word in reply.end.get("degraded", ()))
+        self._serve, created = _create(document)
+        self._id = created.id
+        self._workspace, self._home = created.workspace, created.home
+        self._host_workspace = created.host_workspace or None
+        self._degraded = created.degraded
         self._closed = False
-        self._finalizer = weakref.finalize(self, serve.close_in_background, self._id)
+        self._finalizer = weakref.finalize(self, self._serve.close_in_background, self._id)
         # At exit the server's end takes all sandboxes at once.
         self._finalizer.atexit = False
 
@@ -352,17 +350,35 @@ class SandboxCore:
         )
 
 
-def _create(document: bytes) -> tuple[Serve, Reply]:
+class _Created(NamedTuple):
+    """What the program says of a new sandbox."""
+
+    id: str
+    degraded: tuple[str, ...]
+    workspace: str
+    home: str
+    host_workspace: str
+
+
+def _create(document: bytes) -> tuple[Serve, _Created]:
     serve = current_serve()
     try:
         reply = serve.run(request(start("create", (document,), patience=CREATE_PATIENCE)))
+        if reply.error == "policy":
+            raise PolicyError.from_text(reply.detail)
+        if reply.error is not None:
+            raise SandboxStartError.from_text(reply.detail or f"the sandbox: {reply.error}")
+        return serve, _parse_created(reply)
     except SandboxGoneError as error:
         raise SandboxStartError("the sandbox", str(error), "sandy doctor shows what this machine lacks") from error
-    if reply.error == "policy":
-        raise PolicyError.from_text(reply.detail)
-    if reply.error is not None:
-        raise SandboxStartError.from_text(reply.detail or f"the sandbox: {reply.error}")
-    return serve, reply
+
+
+def _parse_created(reply: Reply) -> _Created:
+    identity, degraded, strings = reply.end.get("sandbox"), reply.end.get("degraded", []), split_args(reply.last)
+    if not isinstance(identity, str) or not isinstance(degraded, list) or len(strings) != 3:  # noqa: PLR2004 - as in the protocol
+        msg = f"an impossible answer to create: {reply.end!r}"
+        raise ProtocolError(msg)
+    return _Created(identity, tuple(map(str, degraded)), *map(_files.decode_path, strings))
 
 
 def _seconds(timeout: float) -> float:

@@ -126,6 +126,11 @@ class Serve:
             # It is cleaning up in its own session and will end by itself. Popen would warn about a child that still runs.
             self._child.returncode = 0
 
+    def kill(self) -> None:
+        """Ends a program that does not do what a server does, and so may not end by itself."""
+        self._child.kill()
+        self.shut_down()
+
     def abandon(self) -> None:
         """Lets go of everything in a forked child; the parent keeps using its own copies."""
         # A lock may have been held by a thread that the child does not have.
@@ -219,7 +224,7 @@ def current_serve() -> Serve:
             try:
                 _current.hello()
             except BaseException:
-                _current.shut_down()
+                _current.kill()
                 raise
         return _current
 
