@@ -1,6 +1,7 @@
-// Makes system calls with harmless arguments and prints "NAME ERRNO" for each, as "NAME 0" where it succeeded.
-// A bad pointer or descriptor tells who answered: EFAULT or EBADF comes from the kernel, so the filter let the call
-// through; any other errno that live.table lists comes from the filter. Depends on libc alone: cc live_probe.cpp
+// Makes system calls with harmless arguments and prints "NAME ERRNO" for each, as "NAME 0" where it
+// succeeded. A bad pointer or descriptor tells who answered: EFAULT or EBADF comes from the kernel,
+// so the filter let the call through; any other errno that live.table lists comes from the filter.
+// Depends on libc alone: cc live_probe.cpp
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
@@ -26,7 +27,8 @@ void show(const char* name, long result) {
   printf("%s %s\n", name, result >= 0 ? "0" : strerrorname_np(errno));
 }
 
-void probe(const char* name, long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
+void probe(const char* name, long number, long a = 0, long b = 0, long c = 0, long d = 0,
+           long e = 0, long f = 0) {
   errno = 0;
   const long result = syscall(number, a, b, c, d, e, f);
   const int saved = errno;
@@ -126,7 +128,8 @@ void sockets() {
 void requests() {
   probe("ioctl-tiocsti", SYS_ioctl, kBadFd, TIOCSTI, kBadPointer);
   probe("ioctl-tiocsti-high-bits", SYS_ioctl, kBadFd, 0x100000000L | TIOCSTI, kBadPointer);
-  probe("ioctl-tiocsti-sign-bits", SYS_ioctl, kBadFd, static_cast<long>(0xffffffff00000000UL) | TIOCSTI, kBadPointer);
+  probe("ioctl-tiocsti-sign-bits", SYS_ioctl, kBadFd,
+        static_cast<long>(0xffffffff00000000UL) | TIOCSTI, kBadPointer);
   probe("ioctl-tioclinux", SYS_ioctl, kBadFd, TIOCLINUX, kBadPointer);
   probe("ioctl-kdskbsent", SYS_ioctl, kBadFd, 0x4b49, kBadPointer);
   probe("ioctl-tcgets", SYS_ioctl, kBadFd, TCGETS, kBadPointer);
@@ -151,7 +154,8 @@ void files() {
 
 void foreign_abis() {
 #if defined(__x86_64__)
-  // int 0x80 enters by the i386 table, where 20 is getpid. A kernel without that table sends SIGSEGV.
+  // int 0x80 enters by the i386 table, where 20 is getpid. A kernel without that table sends
+  // SIGSEGV.
   in_child("i386-getpid", [] {
     long result = 20;
     asm volatile("int $0x80" : "+a"(result) : : "memory", "r8", "r9", "r10", "r11");

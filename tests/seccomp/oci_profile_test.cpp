@@ -33,7 +33,8 @@ class Profile {
   std::string verdict(Arch arch, const char* call, std::array<std::uint64_t, 6> args = {}) const {
     const auto program = compile(*policy_, arch);
     EXPECT_TRUE(program) << program.error().text();
-    return verdict_text(evaluate(*program, {audit_arch(arch), syscall_number(arch, call).value(), args}).value());
+    return verdict_text(
+        evaluate(*program, {audit_arch(arch), syscall_number(arch, call).value(), args}).value());
   }
 
   const Policy& policy() const { return *policy_; }
@@ -69,7 +70,8 @@ TEST(OciProfile, ForeignAbisStayKilled) {
   const auto program = compile(profile.policy(), Arch::x86_64);
   ASSERT_TRUE(program);
   EXPECT_EQ(verdict_text(evaluate(*program, {AUDIT_ARCH_I386, 3, {}}).value()), "kill_process");
-  EXPECT_EQ(verdict_text(evaluate(*program, {AUDIT_ARCH_X86_64, kX32Bit, {}}).value()), "kill_process");
+  EXPECT_EQ(verdict_text(evaluate(*program, {AUDIT_ARCH_X86_64, kX32Bit, {}}).value()),
+            "kill_process");
 }
 
 TEST(OciProfile, SaysWhatItWeakens) {
@@ -112,7 +114,8 @@ TEST(OciProfile, WhatAKernelVersionLeavesOpenIsDecidedStrictly) {
 }
 
 TEST(OciProfile, PodmanSpellings) {
-  const Profile profile(R"({"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 38, "defaultErrno": "ENOSYS",
+  const Profile profile(
+      R"({"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 38, "defaultErrno": "ENOSYS",
       "architectures": ["SCMP_ARCH_X86_64"], "flags": ["SECCOMP_FILTER_FLAG_LOG"], "syscalls": [
       {"name": "bpf", "action": "SCMP_ACT_ERRNO", "errnoRet": 1, "errno": "EPERM", "args": null, "includes": null},
       {"names": ["read"], "action": "SCMP_ACT_LOG"}, {"names": ["acct"], "action": "SCMP_ACT_KILL"},
@@ -142,36 +145,55 @@ TEST_P(OciRefused, NamesKeyAndReason) {
   EXPECT_THAT(policy.error().why, HasSubstr(GetParam().why));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, OciRefused, testing::Values(
-    Refusal{R"({"defaultAction": "SCMP_ACT_DENY"})", "p.json.defaultAction", "is no action"},
-    Refusal{R"({"defaultAction": 1})", "p.json.defaultAction", "must be a string"},
-    Refusal{R"({"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 0})", "p.json.defaultErrnoRet", "pretend success"},
-    Refusal{R"({"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 1, "defaultErrno": "ENOSYS"})", "p.json",
-            "contradict"},
-    Refusal{R"({"defaultAction": "SCMP_ACT_NOTIFY"})", "p.json.defaultAction", "supervisor"},
-    Refusal{R"({"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "/x"})", "p.json.listenerPath", "unknown key"},
-    Refusal{R"({"defaultAction": "SCMP_ACT_ALLOW", "flags": ["SECCOMP_FILTER_FLAG_SPEC_ALLOW"]})", "p.json.flags", "only"},
-    Refusal{profile_with(R"({"names": ["raed"], "action": "SCMP_ACT_ERRNO"})"), "p.json.syscalls[0].names",
-            "\"raed\" is no system call"},
-    Refusal{profile_with(R"({"action": "SCMP_ACT_ERRNO"})"), "p.json.syscalls[0]", "must have \"names\""},
-    Refusal{profile_with(R"({"names": ["bpf"], "name": "bpf", "action": "SCMP_ACT_ERRNO"})"), "p.json.syscalls[0]", "must have"},
-    Refusal{profile_with(R"({"names": ["bpf"], "action": "SCMP_ACT_TRACE"})"), "p.json.syscalls[0].action", "supervisor"},
-    Refusal{profile_with(R"({"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "errnoRet": 5000})"),
-            "p.json.syscalls[0].errnoRet", "from 0 to 4095"},
-    Refusal{profile_with(R"({"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "when": []})"), "p.json.syscalls[0].when",
-            "unknown key"},
-    Refusal{profile_with(R"({"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "includes": {"os": "x"}})"),
-            "p.json.syscalls[0].includes.os", "unknown key"},
-    Refusal{profile_with(R"({"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "includes": {"minKernel": "new"}})"),
+INSTANTIATE_TEST_SUITE_P(
+    All, OciRefused,
+    testing::Values(
+        Refusal{R"({"defaultAction": "SCMP_ACT_DENY"})", "p.json.defaultAction", "is no action"},
+        Refusal{R"({"defaultAction": 1})", "p.json.defaultAction", "must be a string"},
+        Refusal{R"({"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 0})",
+                "p.json.defaultErrnoRet", "pretend success"},
+        Refusal{
+            R"({"defaultAction": "SCMP_ACT_ERRNO", "defaultErrnoRet": 1, "defaultErrno": "ENOSYS"})",
+            "p.json", "contradict"},
+        Refusal{R"({"defaultAction": "SCMP_ACT_NOTIFY"})", "p.json.defaultAction", "supervisor"},
+        Refusal{R"({"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": "/x"})",
+                "p.json.listenerPath", "unknown key"},
+        Refusal{
+            R"({"defaultAction": "SCMP_ACT_ALLOW", "flags": ["SECCOMP_FILTER_FLAG_SPEC_ALLOW"]})",
+            "p.json.flags", "only"},
+        Refusal{profile_with(R"({"names": ["raed"], "action": "SCMP_ACT_ERRNO"})"),
+                "p.json.syscalls[0].names", "\"raed\" is no system call"},
+        Refusal{profile_with(R"({"action": "SCMP_ACT_ERRNO"})"), "p.json.syscalls[0]",
+                "must have \"names\""},
+        Refusal{profile_with(R"({"names": ["bpf"], "name": "bpf", "action": "SCMP_ACT_ERRNO"})"),
+                "p.json.syscalls[0]", "must have"},
+        Refusal{profile_with(R"({"names": ["bpf"], "action": "SCMP_ACT_TRACE"})"),
+                "p.json.syscalls[0].action", "supervisor"},
+        Refusal{profile_with(R"({"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "errnoRet": 5000})"),
+                "p.json.syscalls[0].errnoRet", "from 0 to 4095"},
+        Refusal{profile_with(R"({"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "when": []})"),
+                "p.json.syscalls[0].when", "unknown key"},
+        Refusal{profile_with(
+                    R"({"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "includes": {"os": "x"}})"),
+                "p.json.syscalls[0].includes.os", "unknown key"},
+        Refusal{
+            profile_with(
+                R"({"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "includes": {"minKernel": "new"}})"),
             "p.json.syscalls[0].includes.minKernel", "no kernel version"},
-    Refusal{profile_with(R"({"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "args": [{"index": 6, "value": 1, "op": "SCMP_CMP_EQ"}]})"),
+        Refusal{
+            profile_with(
+                R"({"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "args": [{"index": 6, "value": 1, "op": "SCMP_CMP_EQ"}]})"),
             "p.json.syscalls[0].args[0].index", "from 0 to 5"},
-    Refusal{profile_with(R"({"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "args": [{"index": 0, "value": 1, "op": "=="}]})"),
+        Refusal{
+            profile_with(
+                R"({"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "args": [{"index": 0, "value": 1, "op": "=="}]})"),
             "p.json.syscalls[0].args[0].op", "no operator"},
-    Refusal{profile_with(R"({"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "args": [
+        Refusal{profile_with(R"({"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "args": [
         {"index": 0, "value": 1, "op": "SCMP_CMP_GE"}, {"index": 0, "value": 5, "op": "SCMP_CMP_LE"}]})"),
-            "p.json.syscalls[0].args[1]", "a second time"},
-    Refusal{profile_with(R"({"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "args": [{"index": 0, "value": 1, "valueTwo": 2, "op": "SCMP_CMP_MASKED_EQ"}]})"),
+                "p.json.syscalls[0].args[1]", "a second time"},
+        Refusal{
+            profile_with(
+                R"({"names": ["bpf"], "action": "SCMP_ACT_ERRNO", "args": [{"index": 0, "value": 1, "valueTwo": 2, "op": "SCMP_CMP_MASKED_EQ"}]})"),
             "p.json.syscalls[0].args[0]", "outside the mask"}));
 
 }  // namespace

@@ -21,7 +21,7 @@ need_bwrap() {
 
 # sandboxed POLICY [ptrace] -- COMMAND...: the command under the policy, $work writable.
 sandboxed() {
-  policy=$1
+  base=$1
   shift
   switch=
   if [ "$1" = ptrace ]; then
@@ -30,7 +30,7 @@ sandboxed() {
   fi
   shift
   # shellcheck disable=SC2086  # no word where the switch is off
-  "$bin/seccomp_export" "$policy" $switch >"$work/program" || return 125
+  "$bin/seccomp_export" "$base" $switch >"$work/program" || return 125
   bwrap --unshare-all --die-with-parent --ro-bind / / --dev /dev --proc /proc --tmpfs /dev/shm --bind "$work" "$work" \
     --chdir "$work" --setenv HOME "$work" --setenv TMPDIR "$work" --cap-drop ALL --seccomp 9 "$@" 9<"$work/program"
 }

@@ -1,4 +1,5 @@
-// Compiled programs against the policy's own meaning, against libseccomp, and at the kernel's limits.
+// Compiled programs against the policy's own meaning, against libseccomp, and at the kernel's
+// limits.
 #include "plan/seccomp/seccomp_compile.h"
 
 #include <gmock/gmock.h>
@@ -22,10 +23,13 @@ class Random {
   std::uint64_t below(std::uint64_t bound) { return engine_() % bound; }
   bool coin() { return below(2) == 0; }
 
-  // Values near each other and near the edges of the halves, so that comparisons of both kinds come out.
+  // Values near each other and near the edges of the halves, so that comparisons of both kinds come
+  // out.
   std::uint64_t value() {
-    static constexpr std::uint64_t kEdges[] = {0, 1, 2, 16, 17, 40, 0x5412, 0x7fffffff, 0x80000000, 0xffffffff,
-                                               0x100000000, 0x100000001, 0x100005412, 0x10000000011, ~0ULL};
+    static constexpr std::uint64_t kEdges[] = {
+        0,          1,          2,          16,          17,          40,          0x5412,
+        0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x100000001, 0x100005412, 0x10000000011,
+        ~0ULL};
     return kEdges[below(std::size(kEdges))] + below(3) - 1;
   }
 
@@ -57,15 +61,16 @@ ArgTest random_test(Random& random) {
 }
 
 Policy random_policy(Random& random, std::size_t rows) {
-  static const char* const kCalls[] = {"read", "write", "close", "mmap", "ioctl", "socket", "clone", "fchmodat2",
-                                       "openat", "mseal", "getpid", "clone3"};
+  static const char* const kCalls[] = {"read",  "write",     "close",  "mmap",  "ioctl",  "socket",
+                                       "clone", "fchmodat2", "openat", "mseal", "getpid", "clone3"};
   Policy policy;
   policy.name = "random";
   policy.default_action = random_action(random);
   policy.foreign_abi = {ActionKind::errno_, EXDEV};
   for (std::size_t i = 0; i < rows; ++i) {
     Row row;
-    for (std::uint64_t n = 0; n <= random.below(3); ++n) row.syscalls.push_back(kCalls[random.below(std::size(kCalls))]);
+    for (std::uint64_t n = 0; n <= random.below(3); ++n)
+      row.syscalls.push_back(kCalls[random.below(std::size(kCalls))]);
     row.action = random_action(random);
     for (std::uint64_t n = random.below(4); n > 0; --n) row.when.push_back(random_test(random));
     row.needs_ptrace = random.below(5) == 0;
@@ -83,8 +88,8 @@ Call random_call(Random& random, Arch arch) {
   return call;
 }
 
-void expect_same(const Policy& policy, Arch arch, const CompileOptions& options, std::span<const sock_filter> program,
-                 const Call& call) {
+void expect_same(const Policy& policy, Arch arch, const CompileOptions& options,
+                 std::span<const sock_filter> program, const Call& call) {
   const auto verdict = evaluate(program, call);
   ASSERT_TRUE(verdict) << verdict.error().text();
   EXPECT_EQ(verdict_text(*verdict), decide(policy, arch, options, call).text())
@@ -121,17 +126,20 @@ TEST(Compile, BuiltinProgramsAreWhatTheRunTimeCompilerGives) {
     for (const Arch arch : kArches) {
       for (const bool ptrace : {false, true}) {
         const CompileOptions options{.allow_ptrace = ptrace};
-        const auto compiled = compile(**policy, arch, options), embedded = builtin_program(name, arch, options);
+        const auto compiled = compile(**policy, arch, options),
+                   embedded = builtin_program(name, arch, options);
         ASSERT_TRUE(compiled && embedded);
         EXPECT_EQ(as_bytes(*compiled), as_bytes(*embedded));
-        for (int i = 0; i < 1000; ++i) expect_same(**policy, arch, options, *embedded, random_call(random, arch));
+        for (int i = 0; i < 1000; ++i)
+          expect_same(**policy, arch, options, *embedded, random_call(random, arch));
       }
     }
   }
   EXPECT_FALSE(builtin_program("none", Arch::x86_64));
 }
 
-// Numbers that end in a return without a load of arguments are cached by Linux 5.11 and later, and cost nothing.
+// Numbers that end in a return without a load of arguments are cached by Linux 5.11 and later, and
+// cost nothing.
 TEST(Compile, PlainCallsAreDecidedInAFewComparisons) {
   for (const Arch arch : kArches) {
     const auto program = builtin_program("default", arch);
@@ -170,7 +178,8 @@ TEST(Compile, RefusesWhatTheKernelWouldNotTake) {
   ASSERT_FALSE(program);
   EXPECT_THAT(program.error().why, testing::HasSubstr("more than 4096 instructions"));
 
-  policy.rows.resize(1000);  // 4 instructions each at most: just under the limit, with jumps far beyond 255
+  policy.rows.resize(
+      1000);  // 4 instructions each at most: just under the limit, with jumps far beyond 255
   const auto large = compile(policy, Arch::x86_64);
   ASSERT_TRUE(large) << large.error().text();
   ASSERT_TRUE(check_program(*large));
@@ -202,15 +211,18 @@ Result<Program> by_libseccomp(const Policy& policy) {
   if (seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, policy.foreign_abi.bpf_return()) != 0) {
     return fail("SCMP_FLTATR_ACT_BADARCH", "failed");
   }
-  if (seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2) != 0) return fail("SCMP_FLTATR_CTL_OPTIMIZE", "failed");
+  if (seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2) != 0)
+    return fail("SCMP_FLTATR_CTL_OPTIMIZE", "failed");
   for (const Row& row : policy.rows) {
     if (row.action == policy.default_action) continue;  // EACCES otherwise
     std::vector<scmp_arg_cmp> tests;
     for (const ArgTest& test : row.when) {
-      static constexpr scmp_compare kOps[] = {SCMP_CMP_EQ, SCMP_CMP_NE, SCMP_CMP_LT,       SCMP_CMP_LE,
-                                              SCMP_CMP_GT, SCMP_CMP_GE, SCMP_CMP_MASKED_EQ};
+      static constexpr scmp_compare kOps[] = {SCMP_CMP_EQ,       SCMP_CMP_NE, SCMP_CMP_LT,
+                                              SCMP_CMP_LE,       SCMP_CMP_GT, SCMP_CMP_GE,
+                                              SCMP_CMP_MASKED_EQ};
       const bool masked = test.op == Op::masked_equal;
-      tests.push_back({test.arg, kOps[static_cast<std::size_t>(test.op)], masked ? test.mask.number : test.values[0].number,
+      tests.push_back({test.arg, kOps[static_cast<std::size_t>(test.op)],
+                       masked ? test.mask.number : test.values[0].number,
                        masked ? test.values[0].number : 0});
     }
     const int number = static_cast<int>(syscall_number(native_arch(), row.syscalls[0]).value());
@@ -219,16 +231,19 @@ Result<Program> by_libseccomp(const Policy& policy) {
     if (added != 0) return fail("seccomp_rule_add_array", errno_text(-added));
   }
   const UniqueFd file(memfd_create("filter", MFD_CLOEXEC));
-  if (!file || seccomp_export_bpf(context, file.get()) != 0) return fail("seccomp_export_bpf", "failed");
+  if (!file || seccomp_export_bpf(context, file.get()) != 0)
+    return fail("seccomp_export_bpf", "failed");
   const off_t size = lseek(file.get(), 0, SEEK_END);
   Program program(static_cast<std::size_t>(size) / sizeof(sock_filter));
-  if (pread(file.get(), program.data(), static_cast<std::size_t>(size), 0) != size) return fail("pread", "failed");
+  if (pread(file.get(), program.data(), static_cast<std::size_t>(size), 0) != size)
+    return fail("pread", "failed");
   return program;
 }
 
 TEST(Compile, AgreesWithLibseccomp) {
   Random random(3);
-  static const char* const kCalls[] = {"read", "ioctl", "socket", "clone", "openat", "getpid", "personality"};
+  static const char* const kCalls[] = {"read",   "ioctl",  "socket",     "clone",
+                                       "openat", "getpid", "personality"};
   for (int round = 0; round < 100; ++round) {
     Policy policy;
     policy.default_action = {ActionKind::errno_, ENOSYS};
@@ -237,7 +252,8 @@ TEST(Compile, AgreesWithLibseccomp) {
       Row row;
       row.syscalls = {call};
       row.action = random_action(random);
-      for (unsigned arg = 0; arg < 6; ++arg) {  // each argument once, all 64 bits: what libseccomp can say
+      for (unsigned arg = 0; arg < 6;
+           ++arg) {  // each argument once, all 64 bits: what libseccomp can say
         if (random.below(3) != 0) continue;
         ArgTest test;
         test.arg = arg;
@@ -257,13 +273,15 @@ TEST(Compile, AgreesWithLibseccomp) {
       for (const ArgTest& test : policy.rows[random.below(policy.rows.size())].when) {
         if (random.coin()) call.args[test.arg] = test.values[0].number;
       }
-      EXPECT_EQ(verdict_text(evaluate(*ours, call).value()), verdict_text(evaluate(*theirs, call).value()));
+      EXPECT_EQ(verdict_text(evaluate(*ours, call).value()),
+                verdict_text(evaluate(*theirs, call).value()));
     }
     if (HasFailure()) return;
   }
 }
 
-// Why the compiler is our own: libseccomp takes both rows without an error, and the refusal is gone.
+// Why the compiler is our own: libseccomp takes both rows without an error, and the refusal is
+// gone.
 TEST(Compile, LibseccompLosesARefusalBesideAPermission) {
   Policy policy;
   policy.default_action = {ActionKind::errno_, ENOSYS};
@@ -273,7 +291,8 @@ TEST(Compile, LibseccompLosesARefusalBesideAPermission) {
   refuse.action = {ActionKind::errno_, EPERM};
   refuse.when = {{1, Op::masked_equal, 64, {0xffffffff, ""}, {{0x5412, ""}}}};
   policy.rows = {refuse, permit};
-  const Call call{audit_arch(native_arch()), syscall_number(native_arch(), "ioctl").value(), {0, 0x5412}};
+  const Call call{
+      audit_arch(native_arch()), syscall_number(native_arch(), "ioctl").value(), {0, 0x5412}};
   const auto ours = compile(policy, native_arch()), theirs = by_libseccomp(policy);
   ASSERT_TRUE(ours && theirs);
   EXPECT_EQ(verdict_text(evaluate(*ours, call).value()), "errno EPERM");
@@ -284,7 +303,8 @@ TEST(BpfBuilder, FarTargetsGetTrampolines) {
   BpfBuilder builder;
   const auto far = builder.ret(7), other = builder.ret(9);
   auto next = builder.ret(1);
-  for (std::uint32_t i = 0; i < 900; ++i) next = builder.jump(BPF_JEQ, 1000 + i, i % 2 == 0 ? far : other, next);
+  for (std::uint32_t i = 0; i < 900; ++i)
+    next = builder.jump(BPF_JEQ, 1000 + i, i % 2 == 0 ? far : other, next);
   const auto program = builder.program(builder.load(0, next));
   ASSERT_TRUE(check_program(program));
   EXPECT_EQ(evaluate(program, {0, 1000, {}}), 7U);

@@ -45,7 +45,8 @@ Result<Call> read_call(const std::string& text, Arch arch) {
   return call;
 }
 
-Result<void> read_line(const std::string& where, const std::string& line, std::vector<VerdictRow>& rows) {
+Result<void> read_line(const std::string& where, const std::string& line,
+                       std::vector<VerdictRow>& rows) {
   const std::size_t equals = line.find(" = ");
   if (equals == std::string::npos) return fail(where, "has no verdict");
   std::istringstream words(line.substr(0, equals));

@@ -8,7 +8,8 @@ constexpr std::size_t kReach = 250;
 
 }  // namespace
 
-BpfBuilder::Label BpfBuilder::push(std::uint16_t code, std::uint32_t k, std::uint8_t yes, std::uint8_t no) {
+BpfBuilder::Label BpfBuilder::push(std::uint16_t code, std::uint32_t k, std::uint8_t yes,
+                                   std::uint8_t no) {
   code_.push_back({code, yes, no, k});
   return code_.size() - 1;
 }
@@ -28,7 +29,8 @@ void BpfBuilder::fall_into(Label next) {
 BpfBuilder::Label BpfBuilder::within_reach(Label label) {
   if (code_.size() - label < kReach) return label;
   const sock_filter target = code_[label];
-  if (target.code == (BPF_RET | BPF_K)) return ret(target.k);  // one instruction either way, and no second jump
+  if (target.code == (BPF_RET | BPF_K))
+    return ret(target.k);  // one instruction either way, and no second jump
   return push(BPF_JMP | BPF_JA, static_cast<std::uint32_t>(code_.size() - label - 1));
 }
 
@@ -42,18 +44,21 @@ BpfBuilder::Label BpfBuilder::mask(std::uint32_t mask, Label next) {
   return push(BPF_ALU | BPF_AND | BPF_K, mask);
 }
 
-BpfBuilder::Label BpfBuilder::jump(std::uint16_t condition, std::uint32_t value, Label yes, Label no) {
+BpfBuilder::Label BpfBuilder::jump(std::uint16_t condition, std::uint32_t value, Label yes,
+                                   Label no) {
   if (yes == no) return yes;
   yes = within_reach(yes);
   no = within_reach(no);
   const auto here = code_.size();
   const auto code = static_cast<std::uint16_t>(BPF_JMP | condition | BPF_K);
-  return push(code, value, static_cast<std::uint8_t>(here - yes - 1), static_cast<std::uint8_t>(here - no - 1));
+  return push(code, value, static_cast<std::uint8_t>(here - yes - 1),
+              static_cast<std::uint8_t>(here - no - 1));
 }
 
 bool BpfBuilder::same(Label a, Label b) const {
   constexpr std::uint16_t kReturn = BPF_RET | BPF_K;
-  return a == b || (code_[a].code == kReturn && code_[b].code == kReturn && code_[a].k == code_[b].k);
+  return a == b ||
+         (code_[a].code == kReturn && code_[b].code == kReturn && code_[a].k == code_[b].k);
 }
 
 std::vector<sock_filter> BpfBuilder::program(Label start) const {

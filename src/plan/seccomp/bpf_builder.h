@@ -1,7 +1,9 @@
-// Classic BPF code, built from its end to its start. Pure. Kernel side: Documentation/networking/filter.rst.
+// Classic BPF code, built from its end to its start. Pure. Kernel side:
+// Documentation/networking/filter.rst.
 //
-// Jumps go forward only, so what an instruction jumps to exists before the instruction does, and every offset is
-// known when it is written. Conditional offsets have 8 bits: a target that is farther gets a trampoline.
+// Jumps go forward only, so what an instruction jumps to exists before the instruction does, and
+// every offset is known when it is written. Conditional offsets have 8 bits: a target that is
+// farther gets a trampoline.
 #pragma once
 
 #include <linux/filter.h>

@@ -19,7 +19,8 @@ std::unexpected<Error> bad(std::size_t at, const char* why) {
   return fail("BPF instruction " + std::to_string(at), why);
 }
 
-Result<void> check_jump(std::span<const sock_filter> program, std::size_t at, std::uint64_t offset) {
+Result<void> check_jump(std::span<const sock_filter> program, std::size_t at,
+                        std::uint64_t offset) {
   if (offset >= program.size() - at - 1) return bad(at, "jumps past the end");
   return {};
 }
@@ -29,7 +30,8 @@ Result<void> check_instruction(std::span<const sock_filter> program, std::size_t
   const sock_filter& insn = program[at];
   switch (insn.code) {
     case BPF_LD | BPF_W | BPF_ABS:
-      if (insn.k % 4 != 0 || insn.k >= sizeof(seccomp_data)) return bad(at, "loads outside of struct seccomp_data");
+      if (insn.k % 4 != 0 || insn.k >= sizeof(seccomp_data))
+        return bad(at, "loads outside of struct seccomp_data");
       return {};
     case BPF_LD | BPF_MEM:
     case BPF_LDX | BPF_MEM:
@@ -112,25 +114,39 @@ Result<void> check_scratch(std::span<const sock_filter> program) {
 
 std::uint32_t arithmetic(std::uint16_t op, std::uint32_t a, std::uint32_t b) {
   switch (op) {
-    case BPF_ADD: return a + b;
-    case BPF_SUB: return a - b;
-    case BPF_MUL: return a * b;
-    case BPF_AND: return a & b;
-    case BPF_OR: return a | b;
-    case BPF_XOR: return a ^ b;
-    case BPF_LSH: return a << (b & 31);  // the kernel's interpreter masks the count too
-    case BPF_RSH: return a >> (b & 31);
-    case BPF_NEG: return 0U - a;
-    default: return a;
+    case BPF_ADD:
+      return a + b;
+    case BPF_SUB:
+      return a - b;
+    case BPF_MUL:
+      return a * b;
+    case BPF_AND:
+      return a & b;
+    case BPF_OR:
+      return a | b;
+    case BPF_XOR:
+      return a ^ b;
+    case BPF_LSH:
+      return a << (b & 31);  // the kernel's interpreter masks the count too
+    case BPF_RSH:
+      return a >> (b & 31);
+    case BPF_NEG:
+      return 0U - a;
+    default:
+      return a;
   }
 }
 
 bool compare(std::uint16_t op, std::uint32_t a, std::uint32_t b) {
   switch (op) {
-    case BPF_JEQ: return a == b;
-    case BPF_JGE: return a >= b;
-    case BPF_JGT: return a > b;
-    default: return (a & b) != 0;  // BPF_JSET
+    case BPF_JEQ:
+      return a == b;
+    case BPF_JGE:
+      return a >= b;
+    case BPF_JGT:
+      return a > b;
+    default:
+      return (a & b) != 0;  // BPF_JSET
   }
 }
 
@@ -138,12 +154,14 @@ bool compare(std::uint16_t op, std::uint32_t a, std::uint32_t b) {
 
 Result<void> check_program(std::span<const sock_filter> program) {
   if (program.empty() || program.size() > BPF_MAXINSNS) {
-    return fail("BPF program", "must have 1 to 4096 instructions, has " + std::to_string(program.size()));
+    return fail("BPF program",
+                "must have 1 to 4096 instructions, has " + std::to_string(program.size()));
   }
   for (std::size_t at = 0; at < program.size(); ++at) {
     if (const auto good = check_instruction(program, at); !good) return good;
   }
-  if (BPF_CLASS(program.back().code) != BPF_RET) return bad(program.size() - 1, "is the last, so must return");
+  if (BPF_CLASS(program.back().code) != BPF_RET)
+    return bad(program.size() - 1, "is the last, so must return");
   return check_scratch(program);
 }
 
@@ -171,11 +189,16 @@ Result<std::uint32_t> evaluate(std::span<const sock_filter> program, const Call&
         (BPF_CLASS(insn.code) == BPF_LD ? a : x) = value;
         break;
       }
-      case BPF_ST: scratch[insn.k] = a; break;
-      case BPF_STX: scratch[insn.k] = x; break;
+      case BPF_ST:
+        scratch[insn.k] = a;
+        break;
+      case BPF_STX:
+        scratch[insn.k] = x;
+        break;
       case BPF_ALU:
         if (BPF_OP(insn.code) == BPF_DIV) {
-          if (operand == 0) return 0;  // the kernel ends the program with 0, which is SECCOMP_RET_KILL_THREAD
+          if (operand == 0)
+            return 0;  // the kernel ends the program with 0, which is SECCOMP_RET_KILL_THREAD
           a /= operand;
         } else {
           a = arithmetic(BPF_OP(insn.code), a, operand);
@@ -188,8 +211,11 @@ Result<std::uint32_t> evaluate(std::span<const sock_filter> program, const Call&
           at += compare(BPF_OP(insn.code), a, operand) ? insn.jt : insn.jf;
         }
         break;
-      case BPF_RET: return BPF_RVAL(insn.code) == BPF_A ? a : insn.k;
-      case BPF_MISC: (BPF_MISCOP(insn.code) == BPF_TAX ? x : a) = BPF_MISCOP(insn.code) == BPF_TAX ? a : x; break;
+      case BPF_RET:
+        return BPF_RVAL(insn.code) == BPF_A ? a : insn.k;
+      case BPF_MISC:
+        (BPF_MISCOP(insn.code) == BPF_TAX ? x : a) = BPF_MISCOP(insn.code) == BPF_TAX ? a : x;
+        break;
     }
   }
   return fail("BPF program", "ended without a return");
@@ -198,13 +224,20 @@ Result<std::uint32_t> evaluate(std::span<const sock_filter> program, const Call&
 std::string verdict_text(std::uint32_t bpf_return) {
   const std::uint32_t data = bpf_return & SECCOMP_RET_DATA;
   switch (bpf_return & SECCOMP_RET_ACTION_FULL) {
-    case SECCOMP_RET_ALLOW: return "allow";
-    case SECCOMP_RET_LOG: return "log";
-    case SECCOMP_RET_ERRNO: return "errno " + errno_name(static_cast<int>(data));
-    case SECCOMP_RET_TRAP: return "trap";
-    case SECCOMP_RET_KILL_THREAD: return "kill_thread";
-    case SECCOMP_RET_KILL_PROCESS: return "kill_process";
-    default: return "unknown " + std::to_string(bpf_return);
+    case SECCOMP_RET_ALLOW:
+      return "allow";
+    case SECCOMP_RET_LOG:
+      return "log";
+    case SECCOMP_RET_ERRNO:
+      return "errno " + errno_name(static_cast<int>(data));
+    case SECCOMP_RET_TRAP:
+      return "trap";
+    case SECCOMP_RET_KILL_THREAD:
+      return "kill_thread";
+    case SECCOMP_RET_KILL_PROCESS:
+      return "kill_process";
+    default:
+      return "unknown " + std::to_string(bpf_return);
   }
 }
 

@@ -1,5 +1,6 @@
-// A classic BPF interpreter over struct seccomp_data, so that filters are tested without a kernel. Pure.
-// Instruction set: the kernel's net/core/filter.c (bpf_check_classic) and kernel/seccomp.c (seccomp_check_filter).
+// A classic BPF interpreter over struct seccomp_data, so that filters are tested without a kernel.
+// Pure. Instruction set: the kernel's net/core/filter.c (bpf_check_classic) and kernel/seccomp.c
+// (seccomp_check_filter).
 #pragma once
 
 #include <linux/filter.h>
@@ -11,8 +12,9 @@
 
 namespace sandy::seccomp {
 
-// What the kernel would refuse to load is an error here too: loads out of range or not aligned, jumps past the end,
-// unknown instructions, an end without a return, scratch memory read before it was written on every way there.
+// What the kernel would refuse to load is an error here too: loads out of range or not aligned,
+// jumps past the end, unknown instructions, an end without a return, scratch memory read before it
+// was written on every way there.
 Result<void> check_program(std::span<const sock_filter> program);
 
 // The SECCOMP_RET_* value for `call`. Terminates: jumps go forward only.

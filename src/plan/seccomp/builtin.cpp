@@ -17,7 +17,8 @@ Result<const Policy*> builtin(std::string_view name) {
     static const Result<Policy> policy = parse_policy(kStrictPolicyText, "strict.json");
     return policy_of(policy);
   }
-  return fail("seccomp policy \"" + printable(name) + "\"", "no such built-in policy", "built-in: default, strict");
+  return fail("seccomp policy \"" + printable(name) + "\"", "no such built-in policy",
+              "built-in: default, strict");
 }
 
 }  // namespace sandy::seccomp

@@ -19,15 +19,18 @@ Action decide(const Policy& policy, Arch arch, const CompileOptions& options, co
   }
   for (const Row& row : policy.rows) {
     if (!counts(row, arch, options)) continue;
-    const bool names_it = std::ranges::any_of(
-        row.syscalls, [&](const std::string& name) { return policy.number(arch, name) == call.number; });
+    const bool names_it = std::ranges::any_of(row.syscalls, [&](const std::string& name) {
+      return policy.number(arch, name) == call.number;
+    });
     if (!names_it) continue;
-    if (std::ranges::all_of(row.when, [&](const ArgTest& test) { return test.holds(call.args); })) return row.action;
+    if (std::ranges::all_of(row.when, [&](const ArgTest& test) { return test.holds(call.args); }))
+      return row.action;
   }
   return policy.default_action;
 }
 
-std::vector<NumberRows> rows_by_number(const Policy& policy, Arch arch, const CompileOptions& options) {
+std::vector<NumberRows> rows_by_number(const Policy& policy, Arch arch,
+                                       const CompileOptions& options) {
   std::vector<std::pair<std::uint32_t, const Row*>> pairs;
   for (const Row& row : policy.rows) {
     if (!counts(row, arch, options)) continue;

@@ -1,4 +1,5 @@
-// The policy's meaning, computed straight from its rows: what compiled programs are tested against. Pure.
+// The policy's meaning, computed straight from its rows: what compiled programs are tested against.
+// Pure.
 #pragma once
 
 #include <array>
@@ -17,13 +18,15 @@ struct Call {
 
 Action decide(const Policy& policy, Arch arch, const CompileOptions& options, const Call& call);
 
-// The rows that can decide one number on `arch`, in the order they are tried, up to the first without tests.
+// The rows that can decide one number on `arch`, in the order they are tried, up to the first
+// without tests.
 struct NumberRows {
   std::uint32_t number = 0;
   std::vector<const Row*> rows;  // point into the policy
 };
 
 // All numbers that some row names, ascending.
-std::vector<NumberRows> rows_by_number(const Policy& policy, Arch arch, const CompileOptions& options);
+std::vector<NumberRows> rows_by_number(const Policy& policy, Arch arch,
+                                       const CompileOptions& options);
 
 }  // namespace sandy::seccomp

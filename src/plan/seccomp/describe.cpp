@@ -28,15 +28,18 @@ std::vector<std::string> describe(const Policy& policy, Arch arch, const Compile
     std::string what;
     for (const std::string& name : row.syscalls) {
       const auto number = policy.number(arch, name);
-      if (number && deciding.contains({&row, *number})) what += (what.empty() ? "" : " ") + printable(name);
+      if (number && deciding.contains({&row, *number}))
+        what += (what.empty() ? "" : " ") + printable(name);
     }
     if (what.empty()) continue;
-    for (std::size_t i = 0; i < row.when.size(); ++i) what += (i == 0 ? " when " : " and ") + row.when[i].text();
+    for (std::size_t i = 0; i < row.when.size(); ++i)
+      what += (i == 0 ? " when " : " and ") + row.when[i].text();
     out.push_back(line(row.action.text(), what, row.reason));
   }
   out.push_back(line(policy.default_action.text(), "every other call", policy.default_reason));
   out.push_back(line(policy.foreign_abi.text(),
-                     arch == Arch::x86_64 ? "every i386 and x32 call" : "every 32-bit ARM call", ""));
+                     arch == Arch::x86_64 ? "every i386 and x32 call" : "every 32-bit ARM call",
+                     ""));
   return out;
 }
 

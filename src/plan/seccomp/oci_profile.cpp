@@ -17,9 +17,12 @@ struct OpWord {
   Op op;
 };
 constexpr OpWord kOpWords[] = {
-    {"SCMP_CMP_EQ", Op::equal},        {"SCMP_CMP_NE", Op::not_equal},
-    {"SCMP_CMP_LT", Op::less},         {"SCMP_CMP_LE", Op::less_equal},
-    {"SCMP_CMP_GT", Op::greater},      {"SCMP_CMP_GE", Op::greater_equal},
+    {"SCMP_CMP_EQ", Op::equal},
+    {"SCMP_CMP_NE", Op::not_equal},
+    {"SCMP_CMP_LT", Op::less},
+    {"SCMP_CMP_LE", Op::less_equal},
+    {"SCMP_CMP_GT", Op::greater},
+    {"SCMP_CMP_GE", Op::greater_equal},
     {"SCMP_CMP_MASKED_EQ", Op::masked_equal},
 };
 
@@ -29,12 +32,14 @@ bool present(const json& object, const char* key) {
   return found != object.end() && !found->is_null();
 }
 
-Result<int> errno_at(const json& object, const std::string& where, const char* number_key, const char* name_key) {
+Result<int> errno_at(const json& object, const std::string& where, const char* number_key,
+                     const char* name_key) {
   std::optional<int> number;
   if (present(object, number_key)) {
     const auto given = number_at(object, where, number_key, 4095);
     if (!given) return std::unexpected(given.error());
-    if (*given == 0) return fail(where + "." + number_key, "0 would pretend success for a call that did not run");
+    if (*given == 0)
+      return fail(where + "." + number_key, "0 would pretend success for a call that did not run");
     number = static_cast<int>(*given);
   }
   if (present(object, name_key)) {
@@ -42,7 +47,8 @@ Result<int> errno_at(const json& object, const std::string& where, const char* n
     if (!name) return std::unexpected(name.error());
     if (!name->empty()) {
       const auto named = errno_from_name(*name);
-      if (!named) return fail(where + "." + name_key, "\"" + printable(*name) + "\" is no errno name");
+      if (!named)
+        return fail(where + "." + name_key, "\"" + excerpt(*name) + "\" is no errno name");
       if (number && *number != *named) {
         return fail(where, std::string(number_key) + " and " + name_key + " contradict each other");
       }
@@ -52,8 +58,8 @@ Result<int> errno_at(const json& object, const std::string& where, const char* n
   return number.value_or(EPERM);  // runtime-spec: the default is EPERM
 }
 
-Result<Action> action_from(const json& object, const std::string& where, const char* key, const char* number_key,
-                           const char* name_key) {
+Result<Action> action_from(const json& object, const std::string& where, const char* key,
+                           const char* number_key, const char* name_key) {
   const auto word = string_at(object, where, key, 64);
   if (!word) return std::unexpected(word.error());
   const auto error_number = errno_at(object, where, number_key, name_key);
@@ -62,15 +68,18 @@ Result<Action> action_from(const json& object, const std::string& where, const c
   if (*word == "SCMP_ACT_LOG") return Action{ActionKind::log};
   if (*word == "SCMP_ACT_ERRNO") return Action{ActionKind::errno_, *error_number};
   if (*word == "SCMP_ACT_TRAP") return Action{ActionKind::trap};
-  if (*word == "SCMP_ACT_KILL" || *word == "SCMP_ACT_KILL_THREAD") return Action{ActionKind::kill_thread};
+  if (*word == "SCMP_ACT_KILL" || *word == "SCMP_ACT_KILL_THREAD")
+    return Action{ActionKind::kill_thread};
   if (*word == "SCMP_ACT_KILL_PROCESS") return Action{ActionKind::kill_process};
   if (*word == "SCMP_ACT_TRACE" || *word == "SCMP_ACT_NOTIFY") {
-    return fail(where + "." + key, *word + " needs a supervisor outside the sandbox, which there is none of");
+    return fail(where + "." + key,
+                *word + " needs a supervisor outside the sandbox, which there is none of");
   }
-  return fail(where + "." + key, "\"" + printable(*word) + "\" is no action");
+  return fail(where + "." + key, "\"" + excerpt(*word) + "\" is no action");
 }
 
-// Whether `when` of a row's includes or excludes holds; empty where the machine would have to be asked.
+// Whether `when` of a row's includes or excludes holds; empty where the machine would have to be
+// asked.
 struct Conditions {
   bool needs_capability = false;
   std::optional<std::array<bool, 2>> arches;
@@ -85,7 +94,7 @@ Result<KernelVersion> kernel_from(const std::string& text, const std::string& wh
     const auto [rest, second] = std::from_chars(dot + 1, end, version.minor);
     if (second == std::errc{} && rest == end) return version;
   }
-  return fail(where, "\"" + printable(text) + "\" is no kernel version", "write it as 5.10");
+  return fail(where, "\"" + excerpt(text) + "\" is no kernel version", "write it as 5.10");
 }
 
 Result<Conditions> conditions_at(const json& row, const std::string& row_where, const char* key) {
@@ -144,7 +153,8 @@ Result<ArgTest> test_from(const json& object, const std::string& where) {
   const auto word = string_at(object, where, "op", 32);
   if (!word) return std::unexpected(word.error());
   const auto* op = std::ranges::find(kOpWords, *word, &OpWord::word);
-  if (op == std::end(kOpWords)) return fail(where + ".op", "\"" + printable(*word) + "\" is no operator");
+  if (op == std::end(kOpWords))
+    return fail(where + ".op", "\"" + excerpt(*word) + "\" is no operator");
 
   ArgTest test;
   test.arg = static_cast<unsigned>(*index);
@@ -172,7 +182,9 @@ Result<void> read_tests(const json& object, const std::string& where, Row& row) 
     auto test = test_from((**tests)[i], here);
     if (!test) return std::unexpected(test.error());
     if (std::ranges::find(row.when, test->arg, &ArgTest::arg) != row.when.end()) {
-      return fail(here, "tests argument " + std::to_string(test->arg) + " a second time, which runtimes read as \"or\"",
+      return fail(here,
+                  "tests argument " + std::to_string(test->arg) +
+                      " a second time, which runtimes read as \"or\"",
                   "write one row for each alternative");
     }
     row.when.push_back(std::move(*test));
@@ -182,7 +194,8 @@ Result<void> read_tests(const json& object, const std::string& where, Row& row) 
 
 Result<std::vector<std::string>> names_at(const json& object, const std::string& where) {
   std::vector<std::string> names;
-  if (present(object, "name") == present(object, "names")) return fail(where, "must have \"names\" (or one \"name\")");
+  if (present(object, "name") == present(object, "names"))
+    return fail(where, "must have \"names\" (or one \"name\")");
   if (present(object, "name")) {
     const auto name = string_at(object, where, "name", 64);
     if (!name) return std::unexpected(name.error());
@@ -212,9 +225,11 @@ bool apply(const Conditions& includes, const Conditions& excludes, Row& row) {
   return row.arches[0] || row.arches[1];
 }
 
-Result<std::optional<Row>> row_from(const json& object, const std::string& where, const Policy& policy) {
-  if (const auto keys = check_keys(object, where, {"name", "names", "action", "errnoRet", "errno", "args", "comment",
-                                                   "includes", "excludes"});
+Result<std::optional<Row>> row_from(const json& object, const std::string& where,
+                                    const Policy& policy) {
+  if (const auto keys = check_keys(object, where,
+                                   {"name", "names", "action", "errnoRet", "errno", "args",
+                                    "comment", "includes", "excludes"});
       !keys) {
     return std::unexpected(keys.error());
   }
@@ -225,7 +240,8 @@ Result<std::optional<Row>> row_from(const json& object, const std::string& where
   const auto action = action_from(object, where, "action", "errnoRet", "errno");
   if (!action) return std::unexpected(action.error());
   row.action = *action;
-  if (const auto tests = read_tests(object, where, row); !tests) return std::unexpected(tests.error());
+  if (const auto tests = read_tests(object, where, row); !tests)
+    return std::unexpected(tests.error());
   if (present(object, "comment")) {
     const auto comment = string_at(object, where, "comment");
     if (!comment) return std::unexpected(comment.error());
@@ -237,13 +253,16 @@ Result<std::optional<Row>> row_from(const json& object, const std::string& where
   if (!excludes) return std::unexpected(excludes.error());
   if (!apply(*includes, *excludes, row)) return std::nullopt;
 
-  // Runtimes skip a row that only repeats the default, so a row with tests for the same call can still count.
+  // Runtimes skip a row that only repeats the default, so a row with tests for the same call can
+  // still count.
   if (row.when.empty() && row.action == policy.default_action) return std::nullopt;
   for (const std::string& name : *names) {
     if (syscall_known(name)) {
       row.syscalls.push_back(name);
     } else if (!row.action.permits() && policy.default_action.permits()) {
-      return fail(where + ".names", "\"" + printable(name) + "\" is no system call known here, and the default permits it");
+      return fail(
+          where + ".names",
+          "\"" + excerpt(name) + "\" is no system call known here, and the default permits it");
     }
   }
   if (row.syscalls.empty()) return std::nullopt;
@@ -262,7 +281,10 @@ Result<void> check_ignored(const json& root, const std::string& name) {
     const auto list = array_at(root, name, "archMap", 64);
     if (!list) return std::unexpected(list.error());
     for (const json& item : **list) {
-      if (const auto keys = check_keys(item, name + ".archMap", {"architecture", "subArchitectures"}); !keys) return keys;
+      if (const auto keys =
+              check_keys(item, name + ".archMap", {"architecture", "subArchitectures"});
+          !keys)
+        return keys;
     }
   }
   if (present(root, "flags")) {
@@ -271,23 +293,28 @@ Result<void> check_ignored(const json& root, const std::string& name) {
     for (const json& flag : **list) {
       // LOG and TSYNC change nothing that is permitted; SPEC_ALLOW and WAIT_KILLABLE_RECV would.
       if (flag == "SECCOMP_FILTER_FLAG_LOG" || flag == "SECCOMP_FILTER_FLAG_TSYNC") continue;
-      return fail(name + ".flags", "only SECCOMP_FILTER_FLAG_LOG and SECCOMP_FILTER_FLAG_TSYNC are accepted");
+      return fail(name + ".flags",
+                  "only SECCOMP_FILTER_FLAG_LOG and SECCOMP_FILTER_FLAG_TSYNC are accepted");
     }
   }
   return {};
 }
 
-int strictness(const Row& row) { return static_cast<int>(row.action.kind); }
+int strictness(const Row& row) {
+  return static_cast<int>(row.action.kind);
+}
 
 }  // namespace
 
 Result<Policy> parse_oci_profile(const json& root, const std::string& name) {
-  if (const auto keys = check_keys(root, name, {"defaultAction", "defaultErrnoRet", "defaultErrno", "architectures",
-                                                "archMap", "flags", "syscalls"});
+  if (const auto keys = check_keys(root, name,
+                                   {"defaultAction", "defaultErrnoRet", "defaultErrno",
+                                    "architectures", "archMap", "flags", "syscalls"});
       !keys) {
     return std::unexpected(keys.error());
   }
-  if (const auto ignored = check_ignored(root, name); !ignored) return std::unexpected(ignored.error());
+  if (const auto ignored = check_ignored(root, name); !ignored)
+    return std::unexpected(ignored.error());
   Policy policy;
   policy.name = name;
   policy.source = Source::oci;

@@ -16,10 +16,14 @@ struct OpWord {
   Op op;
 };
 constexpr OpWord kOpWords[] = {
-    {"equal", Op::equal},     {"not_equal", Op::not_equal},
-    {"less", Op::less},       {"less_equal", Op::less_equal},
-    {"greater", Op::greater}, {"greater_equal", Op::greater_equal},
-    {"masked_equal", Op::masked_equal}, {"masked_not_equal", Op::masked_not_equal},
+    {"equal", Op::equal},
+    {"not_equal", Op::not_equal},
+    {"less", Op::less},
+    {"less_equal", Op::less_equal},
+    {"greater", Op::greater},
+    {"greater_equal", Op::greater_equal},
+    {"masked_equal", Op::masked_equal},
+    {"masked_not_equal", Op::masked_not_equal},
 };
 
 constexpr std::uint32_t kMaxSyscallNumber = 4095;
@@ -31,7 +35,8 @@ std::unexpected<Error> at(const std::string& where, Error error) {
 }
 
 Result<Value> value_from(const json& value, const std::string& where) {
-  if (!value.is_string()) return fail(where, "must be a string: a constant's name, or a number as text");
+  if (!value.is_string())
+    return fail(where, "must be a string: a constant's name, or a number as text");
   const auto& text = value.get_ref<const std::string&>();
   if (text.size() > 1024) return fail(where, "longer than 1024 bytes");
   const auto number = parse_value(text);
@@ -49,12 +54,14 @@ Result<Action> action_at(const json& object, const std::string& where) {
 
 Result<std::string> reason_at(const json& object, const std::string& where) {
   auto reason = string_at(object, where, "reason");
-  if (reason && reason->empty()) return fail(where + ".reason", "is empty", "say why this verdict is right");
+  if (reason && reason->empty())
+    return fail(where + ".reason", "is empty", "say why this verdict is right");
   return reason;
 }
 
 Result<ArgTest> test_from(const json& object, const std::string& where) {
-  if (const auto keys = check_keys(object, where, {"arg", "op", "bits", "mask", "value", "values"}); !keys) {
+  if (const auto keys = check_keys(object, where, {"arg", "op", "bits", "mask", "value", "values"});
+      !keys) {
     return std::unexpected(keys.error());
   }
   ArgTest test;
@@ -66,8 +73,9 @@ Result<ArgTest> test_from(const json& object, const std::string& where) {
   if (!word) return std::unexpected(word.error());
   const auto* op = std::ranges::find(kOpWords, *word, &OpWord::word);
   if (op == std::end(kOpWords)) {
-    return fail(where + ".op", "\"" + printable(*word) + "\" is no operator",
-                "operators: equal, not_equal, less, less_equal, greater, greater_equal, masked_equal, masked_not_equal");
+    return fail(where + ".op", "\"" + excerpt(*word) + "\" is no operator",
+                "operators: equal, not_equal, less, less_equal, greater, greater_equal, "
+                "masked_equal, masked_not_equal");
   }
   test.op = op->op;
 
@@ -78,7 +86,8 @@ Result<ArgTest> test_from(const json& object, const std::string& where) {
 
   const bool masked = test.op == Op::masked_equal || test.op == Op::masked_not_equal;
   if (masked != object.contains("mask")) {
-    return fail(where + ".mask", masked ? "is missing" : "only masked_equal and masked_not_equal take a mask");
+    return fail(where + ".mask",
+                masked ? "is missing" : "only masked_equal and masked_not_equal take a mask");
   }
   if (masked) {
     const auto mask = value_from(object.at("mask"), where + ".mask");
@@ -110,14 +119,16 @@ Result<std::string> name_from(const json& value, const std::string& where, const
   if (!value.is_string()) return fail(where, "must be a string");
   const auto& name = value.get_ref<const std::string&>();
   if (name.size() > 64 || !(syscall_known(name) || policy.numbers.contains(name))) {
-    return fail(where, "\"" + printable(name.substr(0, 64)) + "\" is no system call known here",
+    return fail(where, "\"" + excerpt(name) + "\" is no system call known here",
                 "for a newer one, give its number under \"numbers\"");
   }
   return name;
 }
 
 Result<Row> row_from(const json& object, const std::string& where, const Policy& policy) {
-  if (const auto keys = check_keys(object, where, {"syscalls", "action", "when", "switch", "arches", "reason"}); !keys) {
+  if (const auto keys =
+          check_keys(object, where, {"syscalls", "action", "when", "switch", "arches", "reason"});
+      !keys) {
     return std::unexpected(keys.error());
   }
   Row row;
@@ -145,7 +156,8 @@ Result<Row> row_from(const json& object, const std::string& where, const Policy&
   if (object.contains("when")) {
     const auto tests = array_at(object, where, "when", kMaxTests);
     if (!tests) return std::unexpected(tests.error());
-    if ((*tests)->empty()) return fail(where + ".when", "is empty", "leave it out for a row that always holds");
+    if ((*tests)->empty())
+      return fail(where + ".when", "is empty", "leave it out for a row that always holds");
     for (std::size_t i = 0; i < (*tests)->size(); ++i) {
       const auto test = test_from((**tests)[i], where + ".when[" + std::to_string(i) + "]");
       if (!test) return std::unexpected(test.error());
@@ -155,7 +167,8 @@ Result<Row> row_from(const json& object, const std::string& where, const Policy&
   if (object.contains("switch")) {
     const auto word = string_at(object, where, "switch", 32);
     if (!word) return std::unexpected(word.error());
-    if (*word != "ptrace") return fail(where + ".switch", "\"" + printable(*word) + "\" is no switch", "switches: ptrace");
+    if (*word != "ptrace")
+      return fail(where + ".switch", "\"" + excerpt(*word) + "\" is no switch", "switches: ptrace");
     row.needs_ptrace = true;
   }
   if (object.contains("arches")) {
@@ -163,7 +176,8 @@ Result<Row> row_from(const json& object, const std::string& where, const Policy&
     if (!arches) return std::unexpected(arches.error());
     row.arches = {false, false};
     for (const json& item : **arches) {
-      const auto arch = item.is_string() ? arch_from_name(item.get_ref<const std::string&>()) : std::nullopt;
+      const auto arch =
+          item.is_string() ? arch_from_name(item.get_ref<const std::string&>()) : std::nullopt;
       if (!arch) return fail(where + ".arches", "must list x86_64, aarch64");
       row.arches[static_cast<std::size_t>(*arch)] = true;
     }
@@ -173,9 +187,10 @@ Result<Row> row_from(const json& object, const std::string& where, const Policy&
 }
 
 Result<void> read_numbers(const json& object, const std::string& where, Policy& policy) {
-  if (!object.is_object() || object.size() > 200) return fail(where, "must be an object of at most 200 calls");
+  if (!object.is_object() || object.size() > 200)
+    return fail(where, "must be an object of at most 200 calls");
   for (const auto& item : object.items()) {
-    const std::string here = where + "." + printable(item.key());
+    const std::string here = where + "." + excerpt(item.key());
     if (item.key().empty() || item.key().size() > 64) return fail(here, "a name has 1 to 64 bytes");
     if (const auto keys = check_keys(item.value(), here, {"x86_64", "aarch64"}); !keys) return keys;
     if (item.value().empty()) return fail(here, "gives no number");
@@ -186,9 +201,11 @@ Result<void> read_numbers(const json& object, const std::string& where, Policy& 
       if (!number) return std::unexpected(number.error());
       const auto known = syscall_number(arch, item.key());
       if (known && *known != *number) {
-        return fail(here + "." + key, "the number of " + printable(item.key()) + " is " + std::to_string(*known));
+        return fail(here + "." + key,
+                    "the number of " + excerpt(item.key()) + " is " + std::to_string(*known));
       }
-      policy.numbers[item.key()][static_cast<std::size_t>(arch)] = static_cast<std::uint32_t>(*number);
+      policy.numbers[item.key()][static_cast<std::size_t>(arch)] =
+          static_cast<std::uint32_t>(*number);
     }
     // A call that libseccomp knows keeps the number it has where the file gives none.
     for (const Arch arch : kArches) {
@@ -199,18 +216,21 @@ Result<void> read_numbers(const json& object, const std::string& where, Policy& 
   return {};
 }
 
-// A row that an earlier one of the same file always wins over is a mistake: its author thinks that it counts.
+// A row that an earlier one of the same file always wins over is a mistake: its author thinks that
+// it counts.
 Result<void> check_reachable(const Policy& policy, std::size_t own_rows) {
   for (std::size_t later = 0; later < own_rows; ++later) {
     const Row& row = policy.rows[later];
     for (const std::string& name : row.syscalls) {
       for (std::size_t earlier = 0; earlier < later; ++earlier) {
         const Row& first = policy.rows[earlier];
-        const bool covers_arches = (first.arches[0] || !row.arches[0]) && (first.arches[1] || !row.arches[1]);
+        const bool covers_arches =
+            (first.arches[0] || !row.arches[0]) && (first.arches[1] || !row.arches[1]);
         const bool wins = first.when.empty() || first.when == row.when;
         if (!wins || !covers_arches || (first.needs_ptrace && !row.needs_ptrace)) continue;
         if (std::ranges::find(first.syscalls, name) == first.syscalls.end()) continue;
-        return fail(row.origin, "can never decide " + name + ": " + first.origin + " always does before it");
+        return fail(row.origin,
+                    "can never decide " + name + ": " + first.origin + " always does before it");
       }
     }
   }
@@ -220,25 +240,28 @@ Result<void> check_reachable(const Policy& policy, std::size_t own_rows) {
 }  // namespace
 
 Result<void> check_test(const ArgTest& test) {
-  const bool several = test.op == Op::equal || test.op == Op::not_equal || test.op == Op::masked_equal ||
-                       test.op == Op::masked_not_equal;
+  const bool several = test.op == Op::equal || test.op == Op::not_equal ||
+                       test.op == Op::masked_equal || test.op == Op::masked_not_equal;
   if (test.arg > 5) return fail("", "a system call has the arguments 0 to 5");
   if (test.values.empty()) return fail("", "gives no value to compare with");
   if (!several && test.values.size() > 1) return fail("", "this operator compares with one value");
   const bool masked = test.op == Op::masked_equal || test.op == Op::masked_not_equal;
   for (const Value& value : test.values) {
-    if (test.bits == 32 && value.number > 0xffffffff) return fail("", "the value does not fit 32 bits");
+    if (test.bits == 32 && value.number > 0xffffffff)
+      return fail("", "the value does not fit 32 bits");
     if (masked && (value.number & ~test.mask.number) != 0) {
       return fail("", "the value has bits outside the mask, so it can never be equal");
     }
   }
-  if (masked && test.bits == 32 && test.mask.number > 0xffffffff) return fail("", "the mask does not fit 32 bits");
+  if (masked && test.bits == 32 && test.mask.number > 0xffffffff)
+    return fail("", "the mask does not fit 32 bits");
   return {};
 }
 
 Result<Policy> parse_sandy_policy(const json& root, const std::string& name) {
   if (const auto keys = check_keys(
-          root, name, {"version", "description", "extends", "default", "foreign_abi", "numbers", "rows"});
+          root, name,
+          {"version", "description", "extends", "default", "foreign_abi", "numbers", "rows"});
       !keys) {
     return std::unexpected(keys.error());
   }
@@ -246,7 +269,8 @@ Result<Policy> parse_sandy_policy(const json& root, const std::string& name) {
   if (!version) return std::unexpected(version.error());
   if (*version != 1) return fail(name + ".version", "must be 1");
   if (root.contains("description")) {
-    if (const auto text = string_at(root, name, "description"); !text) return std::unexpected(text.error());
+    if (const auto text = string_at(root, name, "description"); !text)
+      return std::unexpected(text.error());
   }
 
   Policy policy;
@@ -268,7 +292,8 @@ Result<Policy> parse_sandy_policy(const json& root, const std::string& name) {
     const std::string where = name + ".default";
     if (!root.contains("default")) return fail(where, "is missing");
     const json& object = root.at("default");
-    if (const auto keys = check_keys(object, where, {"action", "reason"}); !keys) return std::unexpected(keys.error());
+    if (const auto keys = check_keys(object, where, {"action", "reason"}); !keys)
+      return std::unexpected(keys.error());
     const auto action = action_at(object, where);
     if (!action) return std::unexpected(action.error());
     const auto reason = reason_at(object, where);
@@ -279,17 +304,21 @@ Result<Policy> parse_sandy_policy(const json& root, const std::string& name) {
   if (root.contains("foreign_abi")) {
     const std::string where = name + ".foreign_abi";
     const json& object = root.at("foreign_abi");
-    if (const auto keys = check_keys(object, where, {"action", "reason"}); !keys) return std::unexpected(keys.error());
+    if (const auto keys = check_keys(object, where, {"action", "reason"}); !keys)
+      return std::unexpected(keys.error());
     const auto action = action_at(object, where);
     if (!action) return std::unexpected(action.error());
-    if (const auto reason = reason_at(object, where); !reason) return std::unexpected(reason.error());
+    if (const auto reason = reason_at(object, where); !reason)
+      return std::unexpected(reason.error());
     if (action->permits()) {
-      return fail(where + ".action", "would let i386 and x32 calls past every row: they have numbers of their own");
+      return fail(where + ".action",
+                  "would let i386 and x32 calls past every row: they have numbers of their own");
     }
     policy.foreign_abi = *action;
   }
   if (root.contains("numbers")) {
-    if (const auto numbers = read_numbers(root.at("numbers"), name + ".numbers", policy); !numbers) {
+    if (const auto numbers = read_numbers(root.at("numbers"), name + ".numbers", policy);
+        !numbers) {
       return std::unexpected(numbers.error());
     }
   }
@@ -314,8 +343,11 @@ Result<Policy> parse_policy(std::string_view text, const std::string& name) {
   if (!root->is_object()) return fail(name, "must be a JSON object");
   const bool sandy = root->contains("version"), oci = root->contains("defaultAction");
   if (sandy == oci) {
-    return fail(name, sandy ? "has both \"version\" and \"defaultAction\", so its kind is not clear"
-                            : "is neither a Sandy policy (\"version\": 1) nor an OCI profile (\"defaultAction\")");
+    return fail(
+        name,
+        sandy
+            ? "has both \"version\" and \"defaultAction\", so its kind is not clear"
+            : "is neither a Sandy policy (\"version\": 1) nor an OCI profile (\"defaultAction\")");
   }
   return sandy ? parse_sandy_policy(*root, name) : parse_oci_profile(*root, name);
 }

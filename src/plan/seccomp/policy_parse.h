@@ -10,8 +10,10 @@ namespace sandy::seccomp {
 
 Result<Policy> parse_sandy_policy(const nlohmann::json& root, const std::string& name);
 
-// Limits that both formats share; the kernel takes programs of at most 4096 instructions (BPF_MAXINSNS).
-inline constexpr std::size_t kMaxRows = 1000, kMaxNamesPerRow = 600, kMaxTests = 12, kMaxValues = 128;
+// Limits that both formats share; the kernel takes programs of at most 4096 instructions
+// (BPF_MAXINSNS).
+inline constexpr std::size_t kMaxRows = 1000, kMaxNamesPerRow = 600, kMaxTests = 12,
+                             kMaxValues = 128;
 
 // A row's test in itself: index, widths, values that can never hold. The error has an empty `what`.
 Result<void> check_test(const ArgTest& test);

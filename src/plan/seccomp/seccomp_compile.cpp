@@ -14,14 +14,20 @@ namespace {
 
 using Label = BpfBuilder::Label;
 
-constexpr std::uint32_t low_word(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
-constexpr std::uint32_t high_word(std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); }
+constexpr std::uint32_t low_word(std::uint64_t value) {
+  return static_cast<std::uint32_t>(value);
+}
+constexpr std::uint32_t high_word(std::uint64_t value) {
+  return static_cast<std::uint32_t>(value >> 32);
+}
 
 // Both architectures are little-endian: the low half comes first.
 constexpr std::uint32_t low_offset(unsigned arg) {
   return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8 * arg);
 }
-constexpr std::uint32_t high_offset(unsigned arg) { return low_offset(arg) + 4; }
+constexpr std::uint32_t high_offset(unsigned arg) {
+  return low_offset(arg) + 4;
+}
 
 // The loads of both halves, then the comparison that `test` asks for.
 class TestCode {
@@ -31,14 +37,22 @@ class TestCode {
   Label generate(Label yes, Label no) {
     const std::uint64_t value = test_.values.front().number;
     switch (test_.op) {
-      case Op::equal: return any_equal(~std::uint64_t{0}, yes, no);
-      case Op::not_equal: return any_equal(~std::uint64_t{0}, no, yes);
-      case Op::masked_equal: return any_equal(test_.mask.number, yes, no);
-      case Op::masked_not_equal: return any_equal(test_.mask.number, no, yes);
-      case Op::greater_equal: return ordered(BPF_JGE, value, yes, no);
-      case Op::less: return ordered(BPF_JGE, value, no, yes);
-      case Op::greater: return ordered(BPF_JGT, value, yes, no);
-      case Op::less_equal: return ordered(BPF_JGT, value, no, yes);
+      case Op::equal:
+        return any_equal(~std::uint64_t{0}, yes, no);
+      case Op::not_equal:
+        return any_equal(~std::uint64_t{0}, no, yes);
+      case Op::masked_equal:
+        return any_equal(test_.mask.number, yes, no);
+      case Op::masked_not_equal:
+        return any_equal(test_.mask.number, no, yes);
+      case Op::greater_equal:
+        return ordered(BPF_JGE, value, yes, no);
+      case Op::less:
+        return ordered(BPF_JGE, value, no, yes);
+      case Op::greater:
+        return ordered(BPF_JGT, value, yes, no);
+      case Op::less_equal:
+        return ordered(BPF_JGT, value, no, yes);
     }
     return no;
   }
@@ -47,17 +61,19 @@ class TestCode {
   Label any_equal(std::uint64_t mask, Label yes, Label no) {
     if (test_.bits == 32) {
       Label next = no;
-      for (const Value& value : test_.values) next = out_.jump(BPF_JEQ, low_word(value.number), yes, next);
+      for (const Value& value : test_.values)
+        next = out_.jump(BPF_JEQ, low_word(value.number), yes, next);
       return half(low_offset(test_.arg), low_word(mask), next);
     }
     Label next = no;
     for (const Value& value : test_.values) {
-      // A mask without high bits, as for the arguments that the kernel truncates, needs the low half alone.
+      // A mask without high bits, as for the arguments that the kernel truncates, needs the low
+      // half alone.
       const Label low = half(low_offset(test_.arg), low_word(mask),
                              out_.jump(BPF_JEQ, low_word(value.number), yes, next));
-      next = high_word(mask) == 0
-                 ? low
-                 : half(high_offset(test_.arg), high_word(mask), out_.jump(BPF_JEQ, high_word(value.number), low, next));
+      next = high_word(mask) == 0 ? low
+                                  : half(high_offset(test_.arg), high_word(mask),
+                                         out_.jump(BPF_JEQ, high_word(value.number), low, next));
     }
     return next;
   }
@@ -68,7 +84,8 @@ class TestCode {
   }
 
   Label ordered(std::uint16_t condition, std::uint64_t value, Label yes, Label no) {
-    const Label low = out_.load(low_offset(test_.arg), out_.jump(condition, low_word(value), yes, no));
+    const Label low =
+        out_.load(low_offset(test_.arg), out_.jump(condition, low_word(value), yes, no));
     if (test_.bits == 32) return low;
     const Label equal = out_.jump(BPF_JEQ, high_word(value), low, no);
     return out_.load(high_offset(test_.arg), out_.jump(BPF_JGT, high_word(value), yes, equal));
@@ -115,7 +132,8 @@ class Compiler {
 
   std::unexpected<Error> too_long() const {
     return fail("seccomp policy " + policy_.name,
-                "its program has more than " + std::to_string(BPF_MAXINSNS) + " instructions, the kernel's limit",
+                "its program has more than " + std::to_string(BPF_MAXINSNS) +
+                    " instructions, the kernel's limit",
                 "use fewer rows with argument tests");
   }
 

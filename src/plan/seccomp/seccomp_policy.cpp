@@ -17,8 +17,10 @@ struct ActionWord {
   ActionKind kind;
 };
 constexpr ActionWord kActionWords[] = {
-    {"allow", ActionKind::allow},         {"log", ActionKind::log},
-    {"trap", ActionKind::trap},           {"kill_thread", ActionKind::kill_thread},
+    {"allow", ActionKind::allow},
+    {"log", ActionKind::log},
+    {"trap", ActionKind::trap},
+    {"kill_thread", ActionKind::kill_thread},
     {"kill_process", ActionKind::kill_process},
 };
 
@@ -32,13 +34,19 @@ std::string value_text(const Value& value) {
 std::string_view op_text(Op op) {
   switch (op) {
     case Op::equal:
-    case Op::masked_equal: return "==";
+    case Op::masked_equal:
+      return "==";
     case Op::not_equal:
-    case Op::masked_not_equal: return "!=";
-    case Op::less: return "<";
-    case Op::less_equal: return "<=";
-    case Op::greater: return ">";
-    case Op::greater_equal: return ">=";
+    case Op::masked_not_equal:
+      return "!=";
+    case Op::less:
+      return "<";
+    case Op::less_equal:
+      return "<=";
+    case Op::greater:
+      return ">";
+    case Op::greater_equal:
+      return ">=";
   }
   return "?";
 }
@@ -47,12 +55,18 @@ std::string_view op_text(Op op) {
 
 std::uint32_t Action::bpf_return() const {
   switch (kind) {
-    case ActionKind::allow: return SECCOMP_RET_ALLOW;
-    case ActionKind::log: return SECCOMP_RET_LOG;
-    case ActionKind::errno_: return SECCOMP_RET_ERRNO | (static_cast<std::uint32_t>(error_number) & SECCOMP_RET_DATA);
-    case ActionKind::trap: return SECCOMP_RET_TRAP;
-    case ActionKind::kill_thread: return SECCOMP_RET_KILL_THREAD;
-    case ActionKind::kill_process: break;
+    case ActionKind::allow:
+      return SECCOMP_RET_ALLOW;
+    case ActionKind::log:
+      return SECCOMP_RET_LOG;
+    case ActionKind::errno_:
+      return SECCOMP_RET_ERRNO | (static_cast<std::uint32_t>(error_number) & SECCOMP_RET_DATA);
+    case ActionKind::trap:
+      return SECCOMP_RET_TRAP;
+    case ActionKind::kill_thread:
+      return SECCOMP_RET_KILL_THREAD;
+    case ActionKind::kill_process:
+      break;
   }
   return SECCOMP_RET_KILL_PROCESS;
 }
@@ -67,8 +81,10 @@ Result<Action> parse_action(std::string_view text) {
   const auto* found = std::ranges::find(kActionWords, text, &ActionWord::word);
   if (found != std::end(kActionWords)) return Action{found->kind};
   if (text.starts_with("errno ")) {
-    if (const auto number = errno_from_name(text.substr(6))) return Action{ActionKind::errno_, *number};
-    return fail("", "\"" + printable(text.substr(6)) + "\" is no errno name", "write it as errno(3) does: EPERM");
+    if (const auto number = errno_from_name(text.substr(6)))
+      return Action{ActionKind::errno_, *number};
+    return fail("", "\"" + printable(text.substr(6)) + "\" is no errno name",
+                "write it as errno(3) does: EPERM");
   }
   return fail("", "\"" + printable(text) + "\" is no action",
               "actions: allow, log, errno NAME, trap, kill_thread, kill_process");
@@ -77,17 +93,26 @@ Result<Action> parse_action(std::string_view text) {
 bool ArgTest::holds(const std::array<std::uint64_t, 6>& args) const {
   const std::uint64_t actual = args[arg] & (bits == 32 ? kLow32 : ~std::uint64_t{0});
   const auto any = [&](std::uint64_t applied) {
-    return std::ranges::any_of(values, [&](const Value& value) { return (actual & applied) == value.number; });
+    return std::ranges::any_of(
+        values, [&](const Value& value) { return (actual & applied) == value.number; });
   };
   switch (op) {
-    case Op::equal: return any(~std::uint64_t{0});
-    case Op::not_equal: return !any(~std::uint64_t{0});
-    case Op::masked_equal: return any(mask.number);
-    case Op::masked_not_equal: return !any(mask.number);
-    case Op::less: return actual < values[0].number;
-    case Op::less_equal: return actual <= values[0].number;
-    case Op::greater: return actual > values[0].number;
-    case Op::greater_equal: return actual >= values[0].number;
+    case Op::equal:
+      return any(~std::uint64_t{0});
+    case Op::not_equal:
+      return !any(~std::uint64_t{0});
+    case Op::masked_equal:
+      return any(mask.number);
+    case Op::masked_not_equal:
+      return !any(mask.number);
+    case Op::less:
+      return actual < values[0].number;
+    case Op::less_equal:
+      return actual <= values[0].number;
+    case Op::greater:
+      return actual > values[0].number;
+    case Op::greater_equal:
+      return actual >= values[0].number;
   }
   return false;
 }
@@ -99,7 +124,8 @@ std::string ArgTest::text() const {
   out += " " + std::string(op_text(op)) + " ";
   if (values.size() == 1) return out + value_text(values[0]);
   out += (op == Op::equal || op == Op::masked_equal) ? "any of {" : "none of {";
-  for (std::size_t i = 0; i < values.size(); ++i) out += (i == 0 ? "" : ", ") + value_text(values[i]);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    out += (i == 0 ? "" : ", ") + value_text(values[i]);
   return out + "}";
 }
 

@@ -1,8 +1,10 @@
-// A seccomp policy as a value: which system calls, with which arguments, get which verdict, and why. Pure.
+// A seccomp policy as a value: which system calls, with which arguments, get which verdict, and
+// why. Pure.
 //
-// Semantics: the rows that name a call are tried in order; the first whose tests all hold decides; when none does,
-// `default_action`. A call made through a foreign ABI (i386, x32, 32-bit ARM) gets `foreign_abi` whatever it is.
-// Grammar of the files: seccomp-policies/README.md. Kernel side: seccomp(2), <linux/seccomp.h>.
+// Semantics: the rows that name a call are tried in order; the first whose tests all hold decides;
+// when none does, `default_action`. A call made through a foreign ABI (i386, x32, 32-bit ARM) gets
+// `foreign_abi` whatever it is. Grammar of the files: seccomp-policies/README.md. Kernel side:
+// seccomp(2), <linux/seccomp.h>.
 #pragma once
 
 #include <array>
@@ -33,7 +35,16 @@ struct Action {
 
 Result<Action> parse_action(std::string_view text);  // the error has an empty `what`
 
-enum class Op { equal, not_equal, less, less_equal, greater, greater_equal, masked_equal, masked_not_equal };
+enum class Op {
+  equal,
+  not_equal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  masked_equal,
+  masked_not_equal
+};
 
 struct Value {
   std::uint64_t number = 0;
@@ -41,12 +52,13 @@ struct Value {
   bool operator==(const Value& other) const { return number == other.number; }
 };
 
-// One argument compared with one or several values. Several values: any of them for equal and masked_equal,
-// none of them for not_equal and masked_not_equal; the other operators take one.
+// One argument compared with one or several values. Several values: any of them for equal and
+// masked_equal, none of them for not_equal and masked_not_equal; the other operators take one.
 struct ArgTest {
   unsigned arg = 0;  // 0 to 5
   Op op = Op::equal;
-  unsigned bits = 64;  // 32: the kernel uses only the low half of this argument, so nothing else is looked at
+  unsigned bits =
+      64;  // 32: the kernel uses only the low half of this argument, so nothing else is looked at
   Value mask{~std::uint64_t{0}, ""};
   std::vector<Value> values;
   bool operator==(const ArgTest&) const = default;
@@ -83,21 +95,26 @@ struct Policy {
 };
 
 struct CompileOptions {
-  bool allow_ptrace = false;  // takes the rows with "switch": "ptrace" (policy key seccomp.unsafe_ptrace)
+  bool allow_ptrace =
+      false;  // takes the rows with "switch": "ptrace" (policy key seccomp.unsafe_ptrace)
 };
 
-// Reads a policy file of either kind: Sandy's own (it has "version") or an OCI / Docker profile (it has
-// "defaultAction"). `name` is the file's name, for messages. Every problem is an error that names key and reason.
+// Reads a policy file of either kind: Sandy's own (it has "version") or an OCI / Docker profile (it
+// has "defaultAction"). `name` is the file's name, for messages. Every problem is an error that
+// names key and reason.
 Result<Policy> parse_policy(std::string_view json, const std::string& name);
 
 // The policies that are part of the program: "default" and "strict". Parsed once.
 Result<const Policy*> builtin(std::string_view name);
 
-// Human sentences for all that `policy` permits and the built-in default refuses, on any architecture. Empty for a
-// policy that is as strict or stricter. Row switches count as off: what they permit has its own unsafe_ key.
+// Human sentences for all that `policy` permits and the built-in default refuses, on any
+// architecture. Empty for a policy that is as strict or stricter. Row switches count as off: what
+// they permit has its own unsafe_ key.
 std::vector<std::string> weakens(const Policy& policy);
 
-// One line per row that counts on this architecture, stable, for `sandy plan`: "errno EPERM  bpf  (reason)".
-std::vector<std::string> describe(const Policy& policy, Arch arch, const CompileOptions& options = {});
+// One line per row that counts on this architecture, stable, for `sandy plan`: "errno EPERM  bpf
+// (reason)".
+std::vector<std::string> describe(const Policy& policy, Arch arch,
+                                  const CompileOptions& options = {});
 
 }  // namespace sandy::seccomp

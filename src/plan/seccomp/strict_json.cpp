@@ -27,7 +27,8 @@ class Builder : public nlohmann::json_sax<json> {
 
   bool key(string_t& value) override {
     if (!count()) return false;
-    if (open_.back()->contains(value)) return stop("the key \"" + printable(value) + "\" stands twice in one object");
+    if (open_.back()->contains(value))
+      return stop("the key \"" + excerpt(value) + "\" stands twice in one object");
     key_ = std::move(value);
     return true;
   }
@@ -46,7 +47,8 @@ class Builder : public nlohmann::json_sax<json> {
   }
 
   bool count() {
-    if (++values_ > limits_.values) return stop("more than " + std::to_string(limits_.values) + " values");
+    if (++values_ > limits_.values)
+      return stop("more than " + std::to_string(limits_.values) + " values");
     return true;
   }
 
@@ -71,7 +73,8 @@ class Builder : public nlohmann::json_sax<json> {
 
   bool open(json value) {
     if (!count()) return false;
-    if (open_.size() == limits_.depth) return stop("nested more than " + std::to_string(limits_.depth) + " deep");
+    if (open_.size() == limits_.depth)
+      return stop("nested more than " + std::to_string(limits_.depth) + " deep");
     open_.push_back(place(std::move(value)));
     return true;
   }
@@ -88,7 +91,9 @@ class Builder : public nlohmann::json_sax<json> {
   std::size_t values_ = 0;
 };
 
-std::string type_text(const json& value) { return std::string("is of type ") + value.type_name(); }
+std::string type_text(const json& value) {
+  return std::string("is of type ") + value.type_name();
+}
 
 const json* find(const json& object, const char* key) {
   const auto found = object.find(key);
@@ -97,7 +102,8 @@ const json* find(const json& object, const char* key) {
 
 }  // namespace
 
-Result<json> read_strict_json(std::string_view text, const std::string& name, const JsonLimits& limits) {
+Result<json> read_strict_json(std::string_view text, const std::string& name,
+                              const JsonLimits& limits) {
   if (text.size() > limits.bytes) {
     return fail(name, "larger than " + std::to_string(limits.bytes) + " bytes");
   }
@@ -108,27 +114,36 @@ Result<json> read_strict_json(std::string_view text, const std::string& name, co
   return builder.take();
 }
 
-Result<void> check_keys(const json& object, const std::string& where, std::initializer_list<std::string_view> known) {
+std::string excerpt(std::string_view text) {
+  constexpr std::size_t kMax = 64;
+  return text.size() <= kMax ? printable(text) : printable(text.substr(0, kMax)) + "...";
+}
+
+Result<void> check_keys(const json& object, const std::string& where,
+                        std::initializer_list<std::string_view> known) {
   if (!object.is_object()) return fail(where, type_text(object) + ", must be an object");
   for (const auto& item : object.items()) {
     if (std::ranges::find(known, item.key()) != known.end()) continue;
     std::string keys;
     for (const std::string_view key : known) keys += (keys.empty() ? "" : ", ") + std::string(key);
-    return fail(where + "." + printable(item.key()), "unknown key", "known keys: " + keys);
+    return fail(where + "." + excerpt(item.key()), "unknown key", "known keys: " + keys);
   }
   return {};
 }
 
-Result<std::string> string_at(const json& object, const std::string& where, const char* key, std::size_t max_bytes) {
+Result<std::string> string_at(const json& object, const std::string& where, const char* key,
+                              std::size_t max_bytes) {
   const json* value = find(object, key);
   if (value == nullptr) return fail(where + "." + key, "is missing");
   if (!value->is_string()) return fail(where + "." + key, type_text(*value) + ", must be a string");
   const auto& text = value->get_ref<const std::string&>();
-  if (text.size() > max_bytes) return fail(where + "." + key, "longer than " + std::to_string(max_bytes) + " bytes");
+  if (text.size() > max_bytes)
+    return fail(where + "." + key, "longer than " + std::to_string(max_bytes) + " bytes");
   return text;
 }
 
-Result<std::uint64_t> number_at(const json& object, const std::string& where, const char* key, std::uint64_t max) {
+Result<std::uint64_t> number_at(const json& object, const std::string& where, const char* key,
+                                std::uint64_t max) {
   const json* value = find(object, key);
   if (value == nullptr) return fail(where + "." + key, "is missing");
   if (!value->is_number_unsigned() || value->get<std::uint64_t>() > max) {
@@ -137,11 +152,13 @@ Result<std::uint64_t> number_at(const json& object, const std::string& where, co
   return value->get<std::uint64_t>();
 }
 
-Result<const json*> array_at(const json& object, const std::string& where, const char* key, std::size_t max_items) {
+Result<const json*> array_at(const json& object, const std::string& where, const char* key,
+                             std::size_t max_items) {
   const json* value = find(object, key);
   if (value == nullptr) return fail(where + "." + key, "is missing");
   if (!value->is_array()) return fail(where + "." + key, type_text(*value) + ", must be an array");
-  if (value->size() > max_items) return fail(where + "." + key, "more than " + std::to_string(max_items) + " items");
+  if (value->size() > max_items)
+    return fail(where + "." + key, "more than " + std::to_string(max_items) + " items");
   return value;
 }
 

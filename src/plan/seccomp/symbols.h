@@ -10,8 +10,9 @@
 
 namespace sandy::seccomp {
 
-// "TIOCSTI", "CLONE_NEWNS|CLONE_NEWUSER", "0xffffffff", "17". Every listed constant has the same value on all
-// architectures of syscall_table.h. The error has an empty `what`, for the caller to fill in.
+// "TIOCSTI", "CLONE_NEWNS|CLONE_NEWUSER", "0xffffffff", "17". Every listed constant has the same
+// value on all architectures of syscall_table.h. The error has an empty `what`, for the caller to
+// fill in.
 Result<std::uint64_t> parse_value(std::string_view text);
 
 // "EPERM" → 1. The numbers are the same on all architectures of syscall_table.h.

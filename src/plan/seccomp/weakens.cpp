@@ -24,24 +24,29 @@ std::vector<Probe> make_probes() {
   // AF_MAX is 46 in Linux 6.18; above it are the families to come.
   for (int family = 0; family < 64; ++family) {
     const std::string number = std::to_string(family);
-    for (const char* type : {"SOCK_STREAM", "SOCK_DGRAM", "SOCK_RAW", "SOCK_SEQPACKET", "SOCK_PACKET"}) {
+    for (const char* type :
+         {"SOCK_STREAM", "SOCK_DGRAM", "SOCK_RAW", "SOCK_SEQPACKET", "SOCK_PACKET"}) {
       add("socket", {number, type, "0"}, "sockets of family " + number + ", type " + type);
     }
     add("socketpair", {number, "SOCK_STREAM", "0"}, "socket pairs of family " + number);
   }
   for (int protocol = 1; protocol < 32; ++protocol) {
-    add("socket", {"AF_NETLINK", "SOCK_RAW", std::to_string(protocol)}, "netlink protocol " + std::to_string(protocol));
+    add("socket", {"AF_NETLINK", "SOCK_RAW", std::to_string(protocol)},
+        "netlink protocol " + std::to_string(protocol));
   }
   for (const char* protocol : {"IPPROTO_SCTP", "IPPROTO_SMC", "IPPROTO_MPTCP"}) {
-    add("socket", {"AF_INET", "SOCK_STREAM", protocol}, std::string("IP sockets with protocol ") + protocol);
+    add("socket", {"AF_INET", "SOCK_STREAM", protocol},
+        std::string("IP sockets with protocol ") + protocol);
   }
-  for (const char* request : {"TIOCSTI", "TIOCLINUX", "TIOCCONS", "TIOCSETD", "KDSKBENT", "KDSKBSENT"}) {
+  for (const char* request :
+       {"TIOCSTI", "TIOCLINUX", "TIOCCONS", "TIOCSETD", "KDSKBENT", "KDSKBSENT"}) {
     add("ioctl", {"0", request, "0"}, std::string("the terminal request ") + request);
     add("ioctl", {"0", std::string(request) + "|0x100000000", "0"},
-        std::string("the terminal request ") + request + " with high bits set, which the kernel ignores");
+        std::string("the terminal request ") + request +
+            " with high bits set, which the kernel ignores");
   }
-  for (const char* flag : {"CLONE_NEWNS", "CLONE_NEWCGROUP", "CLONE_NEWUTS", "CLONE_NEWIPC", "CLONE_NEWUSER",
-                           "CLONE_NEWPID", "CLONE_NEWNET", "CLONE_NEWTIME"}) {
+  for (const char* flag : {"CLONE_NEWNS", "CLONE_NEWCGROUP", "CLONE_NEWUTS", "CLONE_NEWIPC",
+                           "CLONE_NEWUSER", "CLONE_NEWPID", "CLONE_NEWNET", "CLONE_NEWTIME"}) {
     if (flag != std::string_view("CLONE_NEWTIME")) {
       add("clone", {flag, "0", "0"}, std::string("new namespaces: ") + flag);
       add("clone", {std::string(flag) + "|17", "0", "0"}, std::string("new namespaces: ") + flag);
@@ -62,7 +67,8 @@ using RowsByNumber = std::map<std::uint32_t, std::vector<const Row*>>;
 
 RowsByNumber index(const Policy& policy, Arch arch) {
   RowsByNumber out;
-  for (NumberRows& entry : rows_by_number(policy, arch, {})) out[entry.number] = std::move(entry.rows);
+  for (NumberRows& entry : rows_by_number(policy, arch, {}))
+    out[entry.number] = std::move(entry.rows);
   return out;
 }
 
@@ -78,7 +84,8 @@ const std::vector<const Row*>* find(const RowsByNumber& rows, std::uint32_t numb
   return found == rows.end() ? nullptr : &found->second;
 }
 
-bool permits(const Policy& policy, const std::vector<const Row*>* rows, const std::array<std::uint64_t, 6>& args) {
+bool permits(const Policy& policy, const std::vector<const Row*>* rows,
+             const std::array<std::uint64_t, 6>& args) {
   if (rows != nullptr) {
     for (const Row* row : *rows) {
       if (std::ranges::all_of(row->when, [&](const ArgTest& test) { return test.holds(args); })) {
@@ -101,7 +108,8 @@ class Comparison {
 
   std::vector<std::string> run() {
     if (policy_.default_action.permits()) {
-      say("the default action is " + policy_.default_action.text() + ": every call without a row runs");
+      say("the default action is " + policy_.default_action.text() +
+          ": every call without a row runs");
     }
     for (const Arch arch : kArches) {
       whole_calls(arch);
@@ -139,8 +147,10 @@ class Comparison {
       const auto number = base_.number(arch, probe.syscall);
       if (!number) continue;
       std::array<std::uint64_t, 6> args{};
-      for (std::size_t i = 0; i < probe.args.size(); ++i) args[i] = parse_value(probe.args[i]).value();
-      if (permits(base_, find(base, *number), args) || !permits(policy_, find(own, *number), args)) continue;
+      for (std::size_t i = 0; i < probe.args.size(); ++i)
+        args[i] = parse_value(probe.args[i]).value();
+      if (permits(base_, find(base, *number), args) || !permits(policy_, find(own, *number), args))
+        continue;
       say("permits " + probe.syscall + ": " + probe.text);
     }
   }
