@@ -46,7 +46,7 @@ FileResult<std::vector<std::string>> expand_braces(std::string_view pattern) {
   const auto too_broad = [] {
     return file_error(Code::pattern_too_broad, "the pattern's braces expand to too many patterns");
   };
-  if (pattern.size() > kMaxExpandedBytes / 4) return too_broad();
+  if (pattern.size() > kMaxExpandedBytes) return too_broad();
   std::vector<std::string> out;
   std::vector<Pending> pending;  // a stack: the next in order is at its end
   pending.push_back({std::string(pattern), 0});

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <utility>
+#include <vector>
 
 #include "agent/files/regular_file.h"
 #include "agent/files/utf8.h"
@@ -84,22 +85,24 @@ FileResult<Replacement> replace(std::string_view text, std::string_view old_stri
   if (old_string == new_string) {
     return file_error(Code::no_change, "the old and the new string are the same");
   }
-  std::string old_form(old_string);
-  std::string new_form(new_string);
-  std::uint64_t occurrences = count(text, old_form);
-  if (old_string.find('\n') == std::string_view::npos) {
-    if (new_string.find('\n') != std::string_view::npos && only_crlf(text)) {
-      new_form = to_crlf(new_string);
-    }
-  } else if (occurrences == 0) {
-    old_form = to_crlf(old_string);
-    new_form = to_crlf(new_string);
-    occurrences = count(text, old_form);
-    if (occurrences == 0) {
-      old_form = to_lf(old_string);
-      new_form = to_lf(new_string);
-      occurrences = count(text, old_form);
-    }
+  struct Form {
+    std::string old_string;
+    std::string new_string;
+  };
+  std::vector<Form> forms;
+  forms.push_back({std::string(old_string), std::string(new_string)});
+  const auto has_newline = [](std::string_view part) { return part.find('\n') != part.npos; };
+  if (has_newline(old_string) || has_newline(new_string)) {
+    forms.push_back({to_crlf(old_string), to_crlf(new_string)});
+    forms.push_back({to_lf(old_string), to_lf(new_string)});
+    // Also "\nb" and "b" are found in such a text as sent, and their replacement would bring in a bare LF.
+    if (only_crlf(text)) std::swap(forms[0], forms[1]);
+  }
+  std::uint64_t occurrences = 0;
+  std::size_t chosen = 0;
+  for (; chosen < forms.size(); ++chosen) {
+    occurrences = count(text, forms[chosen].old_string);
+    if (occurrences > 0) break;
   }
   if (occurrences == 0) return file_error(Code::string_not_found);
   if (occurrences > 1 && !replace_all) {
@@ -107,7 +110,7 @@ FileResult<Replacement> replace(std::string_view text, std::string_view old_stri
     error.error().count = occurrences;
     return error;
   }
-  auto edited = put_in(text, old_form, new_form, occurrences);
+  auto edited = put_in(text, forms[chosen].old_string, forms[chosen].new_string, occurrences);
   if (!edited) return std::unexpected(edited.error());
   return Replacement{std::move(*edited), occurrences};
 }

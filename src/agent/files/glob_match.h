@@ -11,7 +11,7 @@
 namespace sandy::files {
 
 inline constexpr std::size_t kMaxExpansions = 1000;            // patterns that braces may make
-inline constexpr std::size_t kMaxExpandedBytes = 1'048'576;    // of all of them together
+inline constexpr std::size_t kMaxExpandedBytes = 262'144;  // of all of them together
 
 // - `*` any characters, `?` one character (UTF-8; a byte that is no UTF-8 counts as one), `[a-z]`, `[!a]`, `[^a]`;
 //   no escapes: a backslash is a backslash, as in Python's fnmatch. None of them matches "/".

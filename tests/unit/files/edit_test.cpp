@@ -49,6 +49,7 @@ TEST(Replace, LineEndsOfTheTextAreKept) {
   EXPECT_EQ(replaced("p\rq\nr\n", "r", "s"), "p\rq\ns\n");
   // Within a line, where all line ends are CRLF.
   EXPECT_EQ(replaced("a\r\nb\r\n", "a", "x\ny"), "x\r\ny\r\nb\r\n");
+  EXPECT_EQ(replaced("a\r\nb\r\n", "\nb", "\nx\ny"), "a\r\nx\r\ny\r\n");
   EXPECT_EQ(replaced("a\r\nb\n", "a", "x\ny"), "x\ny\r\nb\n");
 }
 
