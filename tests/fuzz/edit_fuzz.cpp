@@ -1,6 +1,6 @@
 // links: sandy_files
-// Edits: one byte (bit 0: replace all), OLD NUL NEW NUL TEXT. Accepted edits change what was asked for, keep the
-// text UTF-8 and its line ends what they were; refused ones say the truth.
+// Edits: one byte (bit 0: replace all), OLD NUL NEW NUL TEXT. Accepted edits change what was asked
+// for, keep the text UTF-8 and its line ends what they were; refused ones say the truth.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -29,9 +29,11 @@ std::size_t bare_newlines(const std::string& text) {
 }
 
 // As Python's str.replace.
-std::string naive(std::string text, const std::string& from, const std::string& to, std::uint64_t& count) {
+std::string naive(std::string text, const std::string& from, const std::string& to,
+                  std::uint64_t& count) {
   count = 0;
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+  for (std::size_t at = text.find(from); at != std::string::npos;
+       at = text.find(from, at + to.size())) {
     text.replace(at, from.size(), to);
     ++count;
   }
@@ -59,19 +61,24 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Code code = got.error().code;
     if ((code == Code::empty_old_string) != from.empty()) broken("empty_old_string");
     if (code == Code::no_change && from != to) broken("no_change");
-    if (code == Code::not_a_text_file && is_utf8(text) && is_utf8(from) && is_utf8(to)) broken("not_a_text_file");
-    if (code == Code::string_not_found && text.find(from) != std::string::npos) broken("string_not_found");
-    if (code == Code::multiple_occurrences && (all || got.error().count < 2)) broken("multiple_occurrences");
+    if (code == Code::not_a_text_file && is_utf8(text) && is_utf8(from) && is_utf8(to))
+      broken("not_a_text_file");
+    if (code == Code::string_not_found && text.find(from) != std::string::npos)
+      broken("string_not_found");
+    if (code == Code::multiple_occurrences && (all || got.error().count < 2))
+      broken("multiple_occurrences");
     return 0;
   }
   if (from.empty() || from == to) broken("an edit that is none");
   if (got->occurrences == 0 || (!all && got->occurrences != 1)) broken("occurrences");
   if (!is_utf8(got->text)) broken("UTF-8");
-  if (from.find('\n') == std::string::npos && to.find('\n') == std::string::npos && text.size() < 65'536) {
+  if (from.find('\n') == std::string::npos && to.find('\n') == std::string::npos &&
+      text.size() < 65'536) {
     std::uint64_t count = 0;
     if (got->text != naive(text, from, to, count) || count != got->occurrences) broken("the text");
   }
   const bool crlf = text.find('\n') != std::string::npos && bare_newlines(text) == 0;
-  if (crlf && from.find('\r') == std::string::npos && bare_newlines(got->text) != 0) broken("line ends");
+  if (crlf && from.find('\r') == std::string::npos && bare_newlines(got->text) != 0)
+    broken("line ends");
   return 0;
 }

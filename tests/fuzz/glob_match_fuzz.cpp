@@ -1,6 +1,6 @@
 // links: sandy_files
-// Glob patterns: PATTERN NUL PATH. Whatever the pattern, an answer comes soon, and it is that of a matcher
-// that is too simple to be wrong (and too slow for anything but short inputs).
+// Glob patterns: PATTERN NUL PATH. Whatever the pattern, an answer comes soon, and it is that of a
+// matcher that is too simple to be wrong (and too slow for anything but short inputs).
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -51,7 +51,8 @@ bool simple_star(std::string_view name, std::string_view pattern) {
   if (pattern[0] != '*') {
     return !name.empty() && name[0] == pattern[0] && simple_star(name.substr(1), pattern.substr(1));
   }
-  return simple_star(name, pattern.substr(1)) || (!name.empty() && simple_star(name.substr(1), pattern));
+  return simple_star(name, pattern.substr(1)) ||
+         (!name.empty() && simple_star(name.substr(1), pattern));
 }
 
 bool is_ascii(std::string_view text) {
@@ -76,7 +77,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto compiled = GlobPattern::compile(pattern);
   if (!compiled) {
-    if (compiled.error().code != Code::invalid_pattern && compiled.error().code != Code::pattern_too_broad) {
+    if (compiled.error().code != Code::invalid_pattern &&
+        compiled.error().code != Code::pattern_too_broad) {
       broken("the error");
     }
     return 0;
@@ -99,7 +101,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (name.starts_with('.') && !text.starts_with('.')) continue;
       if (match_component(name, text)) expected = true;
       if (text.find_first_of("?[") == std::string::npos && name.size() < 24 && text.size() < 24 &&
-          is_ascii(name) && is_ascii(text) && match_component(name, text) != simple_star(name, text)) {
+          is_ascii(name) && is_ascii(text) &&
+          match_component(name, text) != simple_star(name, text)) {
         broken("a pattern of stars and letters");
       }
     }

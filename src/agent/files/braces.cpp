@@ -57,8 +57,7 @@ FileResult<std::vector<std::string>> expand_braces(std::string_view pattern) {
     bool split = false;
     while (!split) {
       const std::size_t open = item.text.find('{', item.done);
-      const std::size_t close =
-          open == std::string::npos ? open : group_end(item.text, open);
+      const std::size_t close = open == std::string::npos ? open : group_end(item.text, open);
       if (close == std::string::npos) break;
       const std::string_view text = item.text;
       const auto parts = alternatives(text.substr(open + 1, close - open - 1));

@@ -36,8 +36,7 @@ FileResult<std::vector<DirectoryEntry>> read_directory(UniqueFd directory,
     if (name == "." || name == "..") continue;
     unsigned char type = entry->d_type;
     struct stat info = {};
-    if (type == DT_UNKNOWN &&
-        ::fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (type == DT_UNKNOWN && ::fstatat(fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0) {
       type = static_cast<unsigned char>(IFTODT(info.st_mode));
     }
     entries.push_back({std::string(name), type});

@@ -15,7 +15,8 @@ FileResult<std::uint64_t> download(const std::string& path, std::optional<std::u
   if (!file) return std::unexpected(file.error());
   const auto size = static_cast<std::uint64_t>(file->info.st_size);
   const auto too_large = [&] {
-    return file_error(Code::too_large, "the file has more than " + std::to_string(*max_bytes) + " bytes");
+    return file_error(Code::too_large,
+                      "the file has more than " + std::to_string(*max_bytes) + " bytes");
   };
   if (max_bytes && size > *max_bytes) return too_large();
   // A small file, the usual case, takes a small buffer and two reads.

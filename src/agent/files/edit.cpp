@@ -54,11 +54,13 @@ bool only_crlf(std::string_view text) {
 
 FileResult<std::string> put_in(std::string_view text, std::string_view old_string,
                                std::string_view new_string, std::uint64_t occurrences) {
-  // No overflow: the removed bytes are part of the text, and the added ones are checked by division.
+  // No overflow: the removed bytes are part of the text, and the added ones are checked by
+  // division.
   const std::size_t kept = text.size() - occurrences * old_string.size();
-  if (kept > kEditCap || (!new_string.empty() && occurrences > (kEditCap - kept) / new_string.size())) {
-    return file_error(Code::too_large, "the edited file would exceed " + std::to_string(kEditCap) +
-                                           " bytes");
+  if (kept > kEditCap ||
+      (!new_string.empty() && occurrences > (kEditCap - kept) / new_string.size())) {
+    return file_error(Code::too_large,
+                      "the edited file would exceed " + std::to_string(kEditCap) + " bytes");
   }
   std::string out;
   out.reserve(kept + occurrences * new_string.size());
@@ -95,7 +97,8 @@ FileResult<Replacement> replace(std::string_view text, std::string_view old_stri
   if (has_newline(old_string) || has_newline(new_string)) {
     forms.push_back({to_crlf(old_string), to_crlf(new_string)});
     forms.push_back({to_lf(old_string), to_lf(new_string)});
-    // Also "\nb" and "b" are found in such a text as sent, and their replacement would bring in a bare LF.
+    // Also "\nb" and "b" are found in such a text as sent, and their replacement would bring in a
+    // bare LF.
     if (only_crlf(text)) std::swap(forms[0], forms[1]);
   }
   std::uint64_t occurrences = 0;

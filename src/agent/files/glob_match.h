@@ -10,16 +10,18 @@
 
 namespace sandy::files {
 
-inline constexpr std::size_t kMaxExpansions = 1000;            // patterns that braces may make
+inline constexpr std::size_t kMaxExpansions = 1000;        // patterns that braces may make
 inline constexpr std::size_t kMaxExpandedBytes = 262'144;  // of all of them together
 
-// - `*` any characters, `?` one character (UTF-8; a byte that is no UTF-8 counts as one), `[a-z]`, `[!a]`, `[^a]`;
-//   no escapes: a backslash is a backslash, as in Python's fnmatch. None of them matches "/".
+// - `*` any characters, `?` one character (UTF-8; a byte that is no UTF-8 counts as one), `[a-z]`,
+//   `[!a]`, `[^a]`; no escapes: a backslash is a backslash, as in Python's fnmatch. None of them
+//   matches "/".
 // - `{a,b}` alternatives, nested too; `{a}` and unbalanced braces are literal.
 // - A pattern without "/" is matched against the last component of a path, whatever is before it.
-// - A pattern with "/" is matched against the whole path, relative to the root of the search; a "/" at its start
-//   changes nothing else. A component `**` matches any number of components that don't start with a dot; at the end
-//   at least one. A pattern that ends in "/" matches no file (unless "**" is before it).
+// - A pattern with "/" is matched against the whole path, relative to the root of the search; a "/"
+//   at its start changes nothing else. A component `**` matches any number of components that don't
+//   start with a dot; at the end at least one. A pattern that ends in "/" matches no file (unless
+//   "**" is before it).
 // - A leading dot is matched by a dot only, in every component.
 class GlobPattern {
  public:

@@ -30,23 +30,29 @@ std::string without_nul(std::string_view text) {
 
 class Search {
  public:
-  Search(std::string_view pattern, const GrepOptions& options, const Sink& sink, std::stop_token stop)
-      : lines_(pattern), options_(options), budget_(options.budget), records_(sink), stop_(std::move(stop)) {}
+  Search(std::string_view pattern, const GrepOptions& options, const Sink& sink,
+         std::stop_token stop)
+      : lines_(pattern),
+        options_(options),
+        budget_(options.budget),
+        records_(sink),
+        stop_(std::move(stop)) {}
 
   // Searches one file. False: the whole search is over; `error` or the report says why.
   bool file(const RegularFile& open_file, const std::string& shown) {
-    auto end = lines_.run(open_file, budget_, stop_, [&](std::uint64_t line, std::string_view text) {
-      if (options_.max_count && report.matches == *options_.max_count) {
-        report.truncated = true;
-        return false;
-      }
-      ++report.matches;
-      records_.add(shown);
-      records_.add(std::to_string(line));
-      records_.add(text.find('\0') == std::string_view::npos ? text : without_nul(text));
-      if (!records_.flush_if_full()) error = file_error(Code::cancelled).error();
-      return !error;
-    });
+    auto end =
+        lines_.run(open_file, budget_, stop_, [&](std::uint64_t line, std::string_view text) {
+          if (options_.max_count && report.matches == *options_.max_count) {
+            report.truncated = true;
+            return false;
+          }
+          ++report.matches;
+          records_.add(shown);
+          records_.add(std::to_string(line));
+          records_.add(text.find('\0') == std::string_view::npos ? text : without_nul(text));
+          if (!records_.flush_if_full()) error = file_error(Code::cancelled).error();
+          return !error;
+        });
     if (!end && end.error().code == Code::cancelled) error = end.error();
     if (!end && !error) ++report.unreadable;
     if (end && *end == LineSearch::End::over_budget) report.truncated = true;

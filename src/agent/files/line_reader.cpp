@@ -17,16 +17,18 @@ FileResult<bool> LineReader::fill() {
   end_ = *got;
   offset_ += end_;
   const void* cr = end_ == 0 ? nullptr : std::memchr(buffer_.data(), '\r', end_);
-  next_cr_ = cr == nullptr ? end_
-                           : static_cast<std::size_t>(static_cast<const char*>(cr) - buffer_.data());
+  next_cr_ = cr == nullptr
+                 ? end_
+                 : static_cast<std::size_t>(static_cast<const char*>(cr) - buffer_.data());
   return end_ > 0;
 }
 
 std::size_t LineReader::line_end() {
   if (next_cr_ < begin_) {
     const void* cr = std::memchr(buffer_.data() + begin_, '\r', end_ - begin_);
-    next_cr_ = cr == nullptr ? end_
-                             : static_cast<std::size_t>(static_cast<const char*>(cr) - buffer_.data());
+    next_cr_ = cr == nullptr
+                   ? end_
+                   : static_cast<std::size_t>(static_cast<const char*>(cr) - buffer_.data());
   }
   const void* lf = std::memchr(buffer_.data() + begin_, '\n', next_cr_ - begin_);
   return lf == nullptr ? next_cr_
@@ -54,7 +56,8 @@ FileResult<LineReader::Line> LineReader::advance(std::string* out, std::size_t k
     if (begin_ == end_) {
       // A hole has no line ends: jump over it (a sparse file may claim any size).
       if (out == nullptr && sparse_) {
-        offset_ = skip_hole(file_.fd.get(), offset_, static_cast<std::uint64_t>(file_.info.st_size));
+        offset_ =
+            skip_hole(file_.fd.get(), offset_, static_cast<std::uint64_t>(file_.info.st_size));
       }
       continue;
     }

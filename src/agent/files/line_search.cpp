@@ -13,17 +13,16 @@ constexpr std::size_t kBlock = 262'144;
 constexpr std::size_t kContext = kGrepTextCap / 2;  // kept before a hit in a huge line
 constexpr std::size_t kNowhere = std::string_view::npos;
 
-std::size_t find_from(const char* data, std::size_t begin, std::size_t end, std::string_view needle) {
+std::size_t find_from(const char* data, std::size_t begin, std::size_t end,
+                      std::string_view needle) {
   if (needle.empty()) return begin < end ? begin : kNowhere;
   const void* hit = ::memmem(data + begin, end - begin, needle.data(), needle.size());
-  return hit == nullptr ? kNowhere
-                        : static_cast<std::size_t>(static_cast<const char*>(hit) - data);
+  return hit == nullptr ? kNowhere : static_cast<std::size_t>(static_cast<const char*>(hit) - data);
 }
 
 std::size_t next_newline(const char* data, std::size_t begin, std::size_t end) {
   const void* hit = begin < end ? std::memchr(data + begin, '\n', end - begin) : nullptr;
-  return hit == nullptr ? kNowhere
-                        : static_cast<std::size_t>(static_cast<const char*>(hit) - data);
+  return hit == nullptr ? kNowhere : static_cast<std::size_t>(static_cast<const char*>(hit) - data);
 }
 
 // The index behind the last newline in [begin, end), or `begin`.
@@ -74,13 +73,14 @@ std::string_view LineSearch::excerpt(std::size_t line_begin, std::size_t line_en
   return utf8_prefix({buffer_.get() + begin, line_end - begin}, kGrepTextCap);
 }
 
-// Reports the lines of [begin, end), which starts with a line. False: enough. `count_rest` keeps the line
-// number right for what follows.
+// Reports the lines of [begin, end), which starts with a line. False: enough. `count_rest` keeps
+// the line number right for what follows.
 bool LineSearch::search(Block& block, std::size_t begin, std::size_t end, bool count_rest,
                         const Found& found) {
   const char* data = buffer_.get();
   std::size_t counted = begin;  // block.line is the number of the line that starts here
-  for (std::size_t i = 0; i < needles_.size(); ++i) next_[i] = find_from(data, begin, end, needles_[i]);
+  for (std::size_t i = 0; i < needles_.size(); ++i)
+    next_[i] = find_from(data, begin, end, needles_[i]);
   while (true) {
     const std::size_t hit = std::ranges::min(next_);
     if (hit == kNowhere) break;

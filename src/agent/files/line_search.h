@@ -17,7 +17,8 @@ namespace sandy::files {
 
 class LineSearch {
  public:
-  // Line number from 1; the text without LF, at most kGrepTextCap bytes, valid during the call. False: enough.
+  // Line number from 1; the text without LF, at most kGrepTextCap bytes, valid during the call.
+  // False: enough.
   using Found = std::function<bool(std::uint64_t line, std::string_view text)>;
   enum class End { file, enough, over_budget };
 
@@ -37,7 +38,8 @@ class LineSearch {
     bool line_reported = false;  // … and has been found
   };
 
-  bool search(Block& block, std::size_t begin, std::size_t end, bool count_rest, const Found& found);
+  bool search(Block& block, std::size_t begin, std::size_t end, bool count_rest,
+              const Found& found);
   std::string_view excerpt(std::size_t line_begin, std::size_t line_end, bool line_cut,
                            std::size_t hit) const;
 

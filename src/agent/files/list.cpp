@@ -17,7 +17,8 @@ FileResult<std::vector<ListEntry>> list(const std::string& path, std::stop_token
   if (!entries) return std::unexpected(entries.error());
   std::vector<ListEntry> out;
   out.reserve(entries->size());
-  for (DirectoryEntry& entry : *entries) out.push_back({std::move(entry.name), entry.type == DT_DIR});
+  for (DirectoryEntry& entry : *entries)
+    out.push_back({std::move(entry.name), entry.type == DT_DIR});
   std::sort(out.begin(), out.end(),
             [](const ListEntry& a, const ListEntry& b) { return a.name < b.name; });
   return out;

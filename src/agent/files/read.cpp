@@ -12,8 +12,9 @@
 namespace sandy::files {
 namespace {
 
-constexpr std::size_t kPrefix = 8192;                // bytes that decide between text and binary
-constexpr std::uint64_t kCountCap = 1024ULL * 1024;  // bytes: up to here lines are counted to the end
+constexpr std::size_t kPrefix = 8192;  // bytes that decide between text and binary
+constexpr std::uint64_t kCountCap =
+    1024ULL * 1024;  // bytes: up to here lines are counted to the end
 constexpr std::size_t kTextBudget = kReadCap - kTruncationReserve;
 
 std::unexpected<FileError> too_large() {
@@ -85,9 +86,9 @@ FileResult<ReadPage> read_text(const RegularFile& file, const ReadOptions& optio
     ++given;
   }
   if (given == 0 && !page.truncated) {
-    auto error = file_error(Code::offset, "line offset " + std::to_string(options.offset) +
-                                              " exceeds file length (" + std::to_string(seen) +
-                                              " lines)");
+    auto error =
+        file_error(Code::offset, "line offset " + std::to_string(options.offset) +
+                                     " exceeds file length (" + std::to_string(seen) + " lines)");
     error.error().offset = options.offset;
     error.error().lines = seen;
     return error;

@@ -21,12 +21,12 @@ FileResult<RegularFile> open_regular(int base, const std::string& path, int extr
   if (auto ok = check_path(path); !ok) return std::unexpected(ok.error());
   RegularFile file;
   const int follow = (extra_flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0;
-  // Looking first keeps open(2) away from devices, where it alone can have effects. O_NONBLOCK is for
-  // the file that becomes a FIFO in between.
+  // Looking first keeps open(2) away from devices, where it alone can have effects. O_NONBLOCK is
+  // for the file that becomes a FIFO in between.
   if (::fstatat(base, path.c_str(), &file.info, follow) != 0) return errno_error(errno, "stat");
   if (auto ok = judge_type(file.info.st_mode); !ok) return std::unexpected(ok.error());
-  file.fd.reset(::openat(base, path.c_str(),
-                         O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | extra_flags));
+  file.fd.reset(
+      ::openat(base, path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | extra_flags));
   if (!file.fd) return errno_error(errno, "open");
   if (::fstat(file.fd.get(), &file.info) != 0) return errno_error(errno, "stat");
   if (auto ok = judge_type(file.info.st_mode); !ok) return std::unexpected(ok.error());
@@ -50,8 +50,8 @@ FileResult<std::size_t> read_full(int fd, std::span<char> buffer) {
 FileResult<std::size_t> read_full_at(int fd, std::span<char> buffer, std::uint64_t offset) {
   std::size_t done = 0;
   while (done < buffer.size()) {
-    const ssize_t got = ::pread(fd, buffer.data() + done, buffer.size() - done,
-                                static_cast<off_t>(offset + done));
+    const ssize_t got =
+        ::pread(fd, buffer.data() + done, buffer.size() - done, static_cast<off_t>(offset + done));
     if (got < 0) {
       if (errno == EINTR) continue;
       return errno_error(errno, "read");

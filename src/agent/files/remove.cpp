@@ -22,8 +22,8 @@ bool is_mount_point(int directory, const char* name) {
          (info.stx_attributes_mask & info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
-// Depth-first, without recursion: one frame a level, and a descriptor for the current level only. The way up is
-// "..", checked against the identity that the parent had on the way down.
+// Depth-first, without recursion: one frame a level, and a descriptor for the current level only.
+// The way up is "..", checked against the identity that the parent had on the way down.
 class TreeRemover {
  public:
   TreeRemover(int parent, std::stop_token stop) : stop_(std::move(stop)), current_(parent) {}
@@ -143,7 +143,8 @@ class TreeRemover {
       if (!frames_.empty()) frames_.back().failed = true;
       return true;
     }
-    if (::unlinkat(directory(), frame.name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return true;
+    if (::unlinkat(directory(), frame.name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT)
+      return true;
     const int error = errno;
     // New entries came while it was being emptied: once or twice more, not for ever.
     if ((error == ENOTEMPTY || error == EEXIST) && frame.scans < 3) {

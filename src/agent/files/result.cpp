@@ -9,26 +9,46 @@ namespace sandy::files {
 
 std::string_view word(Code code) {
   switch (code) {
-    case Code::file_not_found: return "file_not_found";
-    case Code::permission_denied: return "permission_denied";
-    case Code::is_directory: return "is_directory";
-    case Code::not_a_directory: return "not_a_directory";
-    case Code::not_a_file: return "not_a_file";
-    case Code::invalid_path: return "invalid_path";
-    case Code::read_only: return "read_only";
-    case Code::no_space: return "no_space";
-    case Code::too_large: return "too_large";
-    case Code::exists: return "exists";
-    case Code::io: return "io";
-    case Code::offset: return "offset";
-    case Code::not_a_text_file: return "not_a_text_file";
-    case Code::string_not_found: return "string_not_found";
-    case Code::multiple_occurrences: return "multiple_occurrences";
-    case Code::empty_old_string: return "empty_old_string";
-    case Code::no_change: return "no_change";
-    case Code::invalid_pattern: return "invalid_pattern";
-    case Code::pattern_too_broad: return "pattern_too_broad";
-    case Code::cancelled: return "cancelled";
+    case Code::file_not_found:
+      return "file_not_found";
+    case Code::permission_denied:
+      return "permission_denied";
+    case Code::is_directory:
+      return "is_directory";
+    case Code::not_a_directory:
+      return "not_a_directory";
+    case Code::not_a_file:
+      return "not_a_file";
+    case Code::invalid_path:
+      return "invalid_path";
+    case Code::read_only:
+      return "read_only";
+    case Code::no_space:
+      return "no_space";
+    case Code::too_large:
+      return "too_large";
+    case Code::exists:
+      return "exists";
+    case Code::io:
+      return "io";
+    case Code::offset:
+      return "offset";
+    case Code::not_a_text_file:
+      return "not_a_text_file";
+    case Code::string_not_found:
+      return "string_not_found";
+    case Code::multiple_occurrences:
+      return "multiple_occurrences";
+    case Code::empty_old_string:
+      return "empty_old_string";
+    case Code::no_change:
+      return "no_change";
+    case Code::invalid_pattern:
+      return "invalid_pattern";
+    case Code::pattern_too_broad:
+      return "pattern_too_broad";
+    case Code::cancelled:
+      return "cancelled";
   }
   return "io";
 }
@@ -44,21 +64,30 @@ std::unexpected<FileError> errno_error(int error_number, std::string_view action
   const auto code = [&] {
     switch (error_number) {
       case ENOENT:
-      case ENOTDIR: return Code::file_not_found;
+      case ENOTDIR:
+        return Code::file_not_found;
       case EACCES:
       case EPERM:
       case EBUSY:  // a mount point, or a file in use by the kernel
         return Code::permission_denied;
-      case EISDIR: return Code::is_directory;
-      case ENXIO: return Code::not_a_file;  // open(2) of a socket
+      case EISDIR:
+        return Code::is_directory;
+      case ENXIO:
+        return Code::not_a_file;  // open(2) of a socket
       case ELOOP:
-      case ENAMETOOLONG: return Code::invalid_path;
-      case EROFS: return Code::read_only;
+      case ENAMETOOLONG:
+        return Code::invalid_path;
+      case EROFS:
+        return Code::read_only;
       case ENOSPC:
-      case EDQUOT: return Code::no_space;
-      case EFBIG: return Code::too_large;
-      case EEXIST: return Code::exists;
-      default: return Code::io;
+      case EDQUOT:
+        return Code::no_space;
+      case EFBIG:
+        return Code::too_large;
+      case EEXIST:
+        return Code::exists;
+      default:
+        return Code::io;
     }
   }();
   return file_error(code, std::string(action) + ": " + errno_text(error_number));

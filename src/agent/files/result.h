@@ -1,10 +1,12 @@
-// What a file operation gives back: a value, or a word of the wire protocol with numbers and a detail.
+// What a file operation gives back: a value, or a word of the wire protocol with numbers and a
+// detail.
 //
 // Everything in this folder is plain blocking code that runs inside the sandbox with the sandbox's
-// rights: nothing here defends the host, so paths are used as they are given. It does defend the agent
-// itself: no path may make it hang, crash or grow without bound.
+// rights: nothing here defends the host, so paths are used as they are given. It does defend the
+// agent itself: no path may make it hang, crash or grow without bound.
 //
-// The operations need SIGXFSZ to be ignored by the process (a write past RLIMIT_FSIZE is then `too_large`).
+// The operations need SIGXFSZ to be ignored by the process (a write past RLIMIT_FSIZE is then
+// `too_large`).
 #pragma once
 
 #include <cstdint>
@@ -61,7 +63,8 @@ std::unexpected<FileError> errno_error(int error_number, std::string_view action
 // Refuses what no system call can take: "" and embedded NUL bytes.
 FileResult<void> check_path(std::string_view path);
 
-// Consumer of data, called with at most kMaxChunk bytes at a time. False stops the operation (`cancelled`).
+// Consumer of data, called with at most kMaxChunk bytes at a time. False stops the operation
+// (`cancelled`).
 using Sink = std::function<bool(std::string_view)>;
 inline constexpr std::size_t kMaxChunk = 262'144;  // the protocol's limit for one data frame
 

@@ -19,8 +19,8 @@ namespace {
 // A file with a hidden name, for file systems without O_TMPFILE. The caller judges errno.
 UniqueFd create_hidden(int directory, std::string& name) {
   name = hidden_name();
-  return UniqueFd(::openat(directory, name.c_str(),
-                           O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0666));
+  return UniqueFd(
+      ::openat(directory, name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0666));
 }
 
 }  // namespace
@@ -107,14 +107,16 @@ FileResult<void> Spool::link_hidden(int directory) {
     name_ = std::move(name);
     return {};
   }
-  // Without /proc, or where the file system refuses to link an unnamed file: copy it into a named one.
+  // Without /proc, or where the file system refuses to link an unnamed file: copy it into a named
+  // one.
   const int link_error = errno;
   struct stat info = {};
   UniqueFd named = create_hidden(directory, name);
   if (!named) return errno_error(link_error, "link");
   const std::uint64_t bytes = bytes_;
   auto copied = copy_bytes(fd_.get(), named.get(), bytes);
-  if (copied && (::fstat(fd_.get(), &info) != 0 || ::fchmod(named.get(), info.st_mode & 07777) != 0)) {
+  if (copied &&
+      (::fstat(fd_.get(), &info) != 0 || ::fchmod(named.get(), info.st_mode & 07777) != 0)) {
     copied = errno_error(errno, "chmod");
   }
   fd_ = std::move(named);
@@ -125,7 +127,8 @@ FileResult<void> Spool::link_hidden(int directory) {
 FileResult<void> Spool::publish(int directory, const std::string& name, bool replaces) {
   if (name_.empty() && !replaces) {
     const std::string self = "/proc/self/fd/" + std::to_string(fd_.get());
-    if (::linkat(AT_FDCWD, self.c_str(), directory, name.c_str(), AT_SYMLINK_FOLLOW) == 0) return {};
+    if (::linkat(AT_FDCWD, self.c_str(), directory, name.c_str(), AT_SYMLINK_FOLLOW) == 0)
+      return {};
     // Any failure (somebody was faster, no /proc) takes the way through a hidden name.
   }
   if (name_.empty()) {

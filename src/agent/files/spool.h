@@ -16,7 +16,8 @@ std::string hidden_name();
 
 class Spool {
  public:
-  // In the directory `directory` (an O_PATH descriptor will do), so that it can be given a name there.
+  // In the directory `directory` (an O_PATH descriptor will do), so that it can be given a name
+  // there.
   static FileResult<Spool> in_directory(int directory);
   // Anywhere: an unnamed file in /tmp, or in memory where /tmp takes none.
   static FileResult<Spool> anywhere();
@@ -36,8 +37,9 @@ class Spool {
   std::uint64_t bytes() const { return bytes_; }
   FileResult<void> append(std::string_view bytes);
 
-  // Gives the file the name `name` in `directory`, which must be the one it was made in, in place of what
-  // has that name. EBUSY (a mount point) is reported as `io` with `count` = EBUSY and leaves both as they were.
+  // Gives the file the name `name` in `directory`, which must be the one it was made in, in place
+  // of what has that name. EBUSY (a mount point) is reported as `io` with `count` = EBUSY and
+  // leaves both as they were.
   FileResult<void> publish(int directory, const std::string& name, bool replaces);
 
  private:

@@ -84,8 +84,10 @@ std::size_t append_repaired(std::string& out, std::string_view text, bool drop_c
 std::string_view utf8_prefix(std::string_view text, std::size_t limit) {
   if (text.size() <= limit) return text;
   std::size_t end = limit;
-  // Up to three continuation bytes belong to the character that the limit cuts; more are no character.
-  for (int i = 0; i < 3 && end > 0 && (static_cast<std::uint8_t>(text[end]) & 0xC0) == 0x80; ++i) --end;
+  // Up to three continuation bytes belong to the character that the limit cuts; more are no
+  // character.
+  for (int i = 0; i < 3 && end > 0 && (static_cast<std::uint8_t>(text[end]) & 0xC0) == 0x80; ++i)
+    --end;
   return text.substr(0, end);
 }
 

@@ -10,8 +10,8 @@ namespace sandy::files {
 struct Utf8Step {
   enum Kind { valid, invalid, cut };  // cut: the bytes end inside a sequence that is right so far
   Kind kind = valid;
-  std::size_t length = 1;     // bytes; of an ill-formed sequence its maximal subpart (at least 1)
-  char32_t code_point = 0;    // where valid
+  std::size_t length = 1;   // bytes; of an ill-formed sequence its maximal subpart (at least 1)
+  char32_t code_point = 0;  // where valid
 };
 
 // Looks at the start of `text`, which must not be empty.
@@ -21,7 +21,8 @@ Utf8Step utf8_step(std::string_view text);
 bool is_utf8(std::string_view text, bool may_be_cut = false);
 
 // Appends `text` to `out` with U+FFFD in place of each maximal ill-formed part; returns how many
-// there were. A sequence that is cut at the end counts as ill-formed, or is left out with `drop_cut`.
+// there were. A sequence that is cut at the end counts as ill-formed, or is left out with
+// `drop_cut`.
 std::size_t append_repaired(std::string& out, std::string_view text, bool drop_cut = false);
 
 // The longest start of `text` that is at most `limit` bytes and does not end inside a character.

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kFlushAt = 65'536;
 
-// The order of paths: a directory is placed by its name and the "/" that follows it in the paths below it.
+// The order of paths: a directory is placed by its name and the "/" that follows it in the paths
+// below it.
 bool path_less(const DirectoryEntry& a, const DirectoryEntry& b) {
   const std::size_t common = std::min(a.name.size(), b.name.size());
   const int order = a.name.compare(0, common, b.name, 0, common);
@@ -39,7 +40,8 @@ bool is_pseudo(const std::string& name) {
 
 }  // namespace
 
-Budget::Budget(std::chrono::milliseconds length) : end_(std::chrono::steady_clock::time_point::max()) {
+Budget::Budget(std::chrono::milliseconds length)
+    : end_(std::chrono::steady_clock::time_point::max()) {
   const auto now = std::chrono::steady_clock::now();
   if (length.count() > 0 && length < std::chrono::hours(24 * 365)) end_ = now + length;
 }
@@ -50,8 +52,8 @@ bool Budget::spent() const {
 }
 
 FileResult<void> Walk::enter(const UniqueFd& root, const std::string& path) {
-  // By its path, not by its parent's descriptor: depth would cost descriptors. Paths beyond PATH_MAX are counted
-  // as errors, as in any program.
+  // By its path, not by its parent's descriptor: depth would cost descriptors. Paths beyond
+  // PATH_MAX are counted as errors, as in any program.
   UniqueFd directory(::openat(root.get(), path.empty() ? "." : path.c_str(),
                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory) {
@@ -116,7 +118,8 @@ bool RecordSink::flush_if_full() {
 }
 
 bool RecordSink::flush() {
-  for (std::string_view rest = buffer_; !rest.empty(); rest.remove_prefix(std::min(rest.size(), kMaxChunk))) {
+  for (std::string_view rest = buffer_; !rest.empty();
+       rest.remove_prefix(std::min(rest.size(), kMaxChunk))) {
     if (!sink_(rest.substr(0, kMaxChunk))) return false;
   }
   buffer_.clear();

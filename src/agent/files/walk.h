@@ -43,9 +43,9 @@ class Walk {
   std::vector<std::string> exclude;
 
   // Visits all that is no directory below `root`, sorted by the bytes of the path. Symlinks are
-  // visited, not followed. Below "/" the pseudo file systems /proc, /sys and /dev are left out: they are endless,
-  // and no user's files. One directory's names are held at a time, and those of its parents.
-  // The error is `cancelled`; a directory that can't be read is counted.
+  // visited, not followed. Below "/" the pseudo file systems /proc, /sys and /dev are left out:
+  // they are endless, and no user's files. One directory's names are held at a time, and those of
+  // its parents. The error is `cancelled`; a directory that can't be read is counted.
   FileResult<WalkReport> run(const UniqueFd& root, const Visit& visit);
 
  private:

@@ -29,8 +29,8 @@ Split split(const std::string& path) {
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
-// Follows symlinks in the last component only, so that a link can be kept and its target, which need not
-// exist, be replaced.
+// Follows symlinks in the last component only, so that a link can be kept and its target, which
+// need not exist, be replaced.
 FileResult<std::string> follow_last(std::string path) {
   for (int i = 0; i < kMaxLinks; ++i) {
     std::array<char, PATH_MAX> link;
@@ -43,14 +43,15 @@ FileResult<std::string> follow_last(std::string path) {
   return errno_error(ELOOP, "open");
 }
 
-// mkdir -p. An error shows when the directory is opened; what mkdir(2) said about the first directory that could not be
-// made is the better reason then.
+// mkdir -p. An error shows when the directory is opened; what mkdir(2) said about the first
+// directory that could not be made is the better reason then.
 int make_directories(const std::string& directory) {
   int first_error = 0;
   for (std::size_t at = 0; at != std::string::npos;) {
     at = directory.find('/', at + 1);
     const std::string part = directory.substr(0, at);
-    if (::mkdir(part.c_str(), 0777) != 0 && errno != EEXIST && first_error == 0) first_error = errno;
+    if (::mkdir(part.c_str(), 0777) != 0 && errno != EEXIST && first_error == 0)
+      first_error = errno;
   }
   return first_error;
 }
@@ -79,7 +80,8 @@ FileResult<void> check_writable(const std::string& path, const struct stat& info
   if (S_ISDIR(info.st_mode)) return file_error(Code::is_directory);
   if (!S_ISREG(info.st_mode)) return file_error(Code::not_a_file, "not a regular file");
   if ((info.st_mode & 0222) == 0) return file_error(Code::permission_denied, "no write permission");
-  if (::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0) return errno_error(errno, "write");
+  if (::faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0)
+    return errno_error(errno, "write");
   return {};
 }
 
@@ -89,11 +91,12 @@ FileResult<void> copy_in_place(const Spool& spool, int target) {
   if (::fstat(target, &info) != 0) return errno_error(errno, "stat");
   const auto old_size = static_cast<std::uint64_t>(info.st_size);
   if (spool.bytes() > old_size) {
-    // Without space for the new content the old must stay. File systems that can't reserve space say
-    // EOPNOTSUPP (or another word): there the copy itself has to show it.
+    // Without space for the new content the old must stay. File systems that can't reserve space
+    // say EOPNOTSUPP (or another word): there the copy itself has to show it.
     while (::fallocate(target, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(spool.bytes())) != 0) {
       if (errno == EINTR) continue;
-      if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG) return errno_error(errno, "reserve");
+      if (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)
+        return errno_error(errno, "reserve");
       break;
     }
   }
@@ -111,7 +114,7 @@ FileResult<void> copy_in_place(const Spool& spool, int target) {
 
 struct Writer::State {
   UniqueFd directory;
-  std::string name;            // in `directory`
+  std::string name;  // in `directory`
   bool exists = false;
   mode_t old_mode = 0;         // where it exists
   std::optional<mode_t> mode;  // asked for
@@ -153,9 +156,9 @@ FileResult<Writer> Writer::open(const std::string& path, const WriteOptions& opt
   if (state->exists) {
     // Links like /proc/self/fd/3 lead to files that no name leads to.
     struct stat named = {};
-    const bool same = ::fstatat(state->directory.get(), state->name.c_str(), &named,
-                                AT_SYMLINK_NOFOLLOW) == 0 &&
-                      named.st_dev == old.st_dev && named.st_ino == old.st_ino;
+    const bool same =
+        ::fstatat(state->directory.get(), state->name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+        named.st_dev == old.st_dev && named.st_ino == old.st_ino;
     in_place = !same || old.st_nlink != 1 || is_mount_point(state->directory.get(), state->name);
   }
   auto spool = Spool::in_directory(state->directory.get());

@@ -32,8 +32,13 @@ TEST(Download, BytesAreExact) {
   TempTree tree;
   std::string all;
   for (int i = 0; i < 256'000; ++i) all += static_cast<char>(i);
-  const std::string sizes[] = {"", "x", std::string(4095, 'a'), std::string(4096, 'b'),
-                               std::string(kMaxChunk, 'c'), std::string(10'000'000, 'd'), all};
+  const std::string sizes[] = {"",
+                               "x",
+                               std::string(4095, 'a'),
+                               std::string(4096, 'b'),
+                               std::string(kMaxChunk, 'c'),
+                               std::string(10'000'000, 'd'),
+                               all};
   for (const std::string& content : sizes) {
     const Got got = get(tree.make("f", content));
     EXPECT_EQ(got.error, "");
@@ -73,12 +78,16 @@ TEST(Download, Cancel) {
   TempTree tree;
   const std::string path = tree.make("f", std::string(1'000'000, 'x'));
   int calls = 0;
-  EXPECT_EQ(download(path, std::nullopt, [&](std::string_view) { return ++calls < 2; }).error().code,
-            Code::cancelled);
+  EXPECT_EQ(
+      download(path, std::nullopt, [&](std::string_view) { return ++calls < 2; }).error().code,
+      Code::cancelled);
   EXPECT_EQ(calls, 2);
   std::stop_source source;
   source.request_stop();
-  EXPECT_EQ(download(path, std::nullopt, [](std::string_view) { return true; }, source.get_token()).error().code,
+  EXPECT_EQ(download(
+                path, std::nullopt, [](std::string_view) { return true; }, source.get_token())
+                .error()
+                .code,
             Code::cancelled);
 }
 

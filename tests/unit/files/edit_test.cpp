@@ -13,7 +13,8 @@ namespace {
 using testing::ElementsAre;
 
 // The text, or the word of the error in "<>".
-std::string replaced(std::string_view text, std::string_view from, std::string_view to, bool all = false) {
+std::string replaced(std::string_view text, std::string_view from, std::string_view to,
+                     bool all = false) {
   auto got = replace(text, from, to, all);
   return got ? got->text : "<" + std::string(word(got.error().code)) + ">";
 }
@@ -54,7 +55,10 @@ TEST(Replace, LineEndsOfTheTextAreKept) {
 }
 
 TEST(Replace, OnlyText) {
-  EXPECT_EQ(replaced("a\xFF" "b", "a", "c"), "<not_a_text_file>");
+  EXPECT_EQ(replaced("a\xFF"
+                     "b",
+                     "a", "c"),
+            "<not_a_text_file>");
   // These bytes are in the text, but no characters of it.
   EXPECT_EQ(replaced("\xE2\x82\xAC", "\x82", "x"), "<not_a_text_file>");
   EXPECT_EQ(replaced("abc", "b", "\xC3"), "<not_a_text_file>");
@@ -69,16 +73,22 @@ TEST(Replace, ResultIsBounded) {
 struct EditTest : testing::Test {
   TempTree tree;
 
-  std::string run(std::string_view name, std::string_view from, std::string_view to, bool all = false) {
+  std::string run(std::string_view name, std::string_view from, std::string_view to,
+                  bool all = false) {
     auto got = edit(tree.at(name), from, to, all);
     return got ? std::to_string(*got) : std::string(word(got.error().code));
   }
 };
 
 TEST_F(EditTest, KeepsModeAndTheOtherBytes) {
-  tree.make("f", "\xEF\xBB\xBF" "head\r\nbody\rx\n", 0755);
+  tree.make("f",
+            "\xEF\xBB\xBF"
+            "head\r\nbody\rx\n",
+            0755);
   EXPECT_EQ(run("f", "body", "BODY"), "1");
-  EXPECT_EQ(tree.content("f"), "\xEF\xBB\xBF" "head\r\nBODY\rx\n");
+  EXPECT_EQ(tree.content("f"),
+            "\xEF\xBB\xBF"
+            "head\r\nBODY\rx\n");
   EXPECT_EQ(tree.mode("f"), 0755U);
   EXPECT_THAT(tree.names(), ElementsAre("f"));
 }
@@ -98,7 +108,9 @@ TEST_F(EditTest, ThroughALinkAndOnAHardLink) {
 TEST_F(EditTest, ErrorsLeaveTheFileAsItWas) {
   tree.make("f", "a a", 0644);
   tree.make("locked", "a", 0444);
-  tree.make("bytes", "\xFF" "a");
+  tree.make("bytes",
+            "\xFF"
+            "a");
   tree.make("empty", "");
   const ino_t inode = tree.inode("f");
   EXPECT_EQ(run("f", "", "X", true), "empty_old_string");

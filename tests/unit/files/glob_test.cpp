@@ -84,7 +84,8 @@ TEST_F(GlobTest, MaxMatchesIsExact) {
 }
 
 TEST_F(GlobTest, SpentBudgetIsTold) {
-  for (int i = 0; i < 3000; ++i) tree.make("d" + std::to_string(i % 50) + "/f" + std::to_string(i), "");
+  for (int i = 0; i < 3000; ++i)
+    tree.make("d" + std::to_string(i % 50) + "/f" + std::to_string(i), "");
   GlobOptions options;
   options.budget = std::chrono::milliseconds(1);
   auto found = search(tree.root(), "**/**/*{a,b,c,d,e,f}*{1,2,3}*{4,5,6}*", options);
@@ -105,7 +106,8 @@ TEST_F(GlobTest, UnreadableDirectoriesAreTold) {
 }
 
 TEST_F(GlobTest, RootLeavesThePseudoFileSystemsOut) {
-  for (const char* name : {"proc/f", "sys/f", "dev/f", "home/f", "home/proc/f"}) tree.make(name, "");
+  for (const char* name : {"proc/f", "sys/f", "dev/f", "home/f", "home/proc/f"})
+    tree.make(name, "");
   const std::string seen = with_mounts([&]() -> std::string {
     if (::chroot(tree.root().c_str()) != 0 || ::chdir("/") != 0) return "chroot";
     return search("/", "f").paths + "|" + search("/proc", "f").paths;
@@ -131,9 +133,13 @@ TEST_F(GlobTest, Errors) {
   EXPECT_EQ(search(tree.root(), broad).paths, "<pattern_too_broad>");
   std::stop_source source;
   source.request_stop();
-  EXPECT_EQ(glob(tree.root(), "*", {}, [](std::string_view) { return true; }, source.get_token()).error().code,
+  EXPECT_EQ(glob(
+                tree.root(), "*", {}, [](std::string_view) { return true; }, source.get_token())
+                .error()
+                .code,
             Code::cancelled);
-  EXPECT_EQ(glob(tree.root(), "*", {}, [](std::string_view) { return false; }).error().code, Code::cancelled);
+  EXPECT_EQ(glob(tree.root(), "*", {}, [](std::string_view) { return false; }).error().code,
+            Code::cancelled);
 }
 
 TEST_F(GlobTest, DepthBeyondPathMaxIsCounted) {

@@ -57,8 +57,8 @@ TEST_F(GrepTest, LiteralLinesSortedByPath) {
   tree.make("a/x", "str | int\n");
   tree.make("a.x", "$100 [a-z]*\n");
   EXPECT_THAT(search(tree.root(), "str | int").lines,
-              ElementsAre("a/x:1:str | int", "b.txt:2:str | int", "b.txt:3:three str | int str | int",
-                          "b.txt:4:last str | int"));
+              ElementsAre("a/x:1:str | int", "b.txt:2:str | int",
+                          "b.txt:3:three str | int str | int", "b.txt:4:last str | int"));
   EXPECT_THAT(search(tree.root(), "[a-z]*").lines, ElementsAre("a.x:1:$100 [a-z]*"));
   EXPECT_THAT(search(tree.root(), "STR").lines, IsEmpty());
 }
@@ -87,7 +87,8 @@ TEST_F(GrepTest, PatternOfSeveralLinesAndEmptyPattern) {
   tree.make("f", "one\ntwo\n\nthree");
   EXPECT_THAT(search(tree.root(), "three\none").lines, ElementsAre("f:1:one", "f:4:three"));
   EXPECT_THAT(search(tree.root(), "two\n").lines, ElementsAre("f:2:two"));
-  EXPECT_THAT(search(tree.root(), "").lines, ElementsAre("f:1:one", "f:2:two", "f:3:", "f:4:three"));
+  EXPECT_THAT(search(tree.root(), "").lines,
+              ElementsAre("f:1:one", "f:2:two", "f:3:", "f:4:three"));
   tree.make("empty", "");
   EXPECT_EQ(search(tree.root(), "").lines.size(), 4U);
 }
@@ -241,9 +242,13 @@ TEST_F(GrepTest, CancelAndBudget) {
   tree.make("f", "x\n");
   std::stop_source source;
   source.request_stop();
-  EXPECT_EQ(grep(tree.root(), "x", {}, [](std::string_view) { return true; }, source.get_token()).error().code,
+  EXPECT_EQ(grep(
+                tree.root(), "x", {}, [](std::string_view) { return true; }, source.get_token())
+                .error()
+                .code,
             Code::cancelled);
-  EXPECT_EQ(grep(tree.root(), "x", {}, [](std::string_view) { return false; }).error().code, Code::cancelled);
+  EXPECT_EQ(grep(tree.root(), "x", {}, [](std::string_view) { return false; }).error().code,
+            Code::cancelled);
   tree.make("many", [] {
     std::string lines;
     while (lines.size() < 60'000'000) lines += "no such text in here\n";

@@ -265,9 +265,8 @@ TEST_F(ReadTest, Errors) {
   EXPECT_EQ(code_of(read(tree.at("loop"), {})), Code::invalid_path);
   // By the mode bits, also for root.
   EXPECT_EQ(code_of(read(tree.make("locked", "x", 0), {})), Code::permission_denied);
-  EXPECT_EQ(unprivileged([&] {
-              return std::string(word(code_of(read(tree.make("own", "x", 0200), {}))));
-            }),
+  EXPECT_EQ(unprivileged(
+                [&] { return std::string(word(code_of(read(tree.make("own", "x", 0200), {})))); }),
             "permission_denied");
 }
 

@@ -134,7 +134,8 @@ TEST_F(RemoveTest, MountPointsKeepWhatIsInThem) {
     // A bind of the same file system: its device number tells nothing.
     tree.make("other/f", "kept");
     tree.make_directory("t/bind");
-    if (::mount(tree.at("other").c_str(), tree.at("t/bind").c_str(), nullptr, MS_BIND, nullptr) != 0) {
+    if (::mount(tree.at("other").c_str(), tree.at("t/bind").c_str(), nullptr, MS_BIND, nullptr) !=
+        0) {
       return "bind";
     }
     std::string out = gone(tree.at("t/m"));

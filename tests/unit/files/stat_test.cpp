@@ -18,7 +18,8 @@ TEST(Stat, Types) {
   EXPECT_EQ(info->type, "file");
   EXPECT_EQ(info->size, 5U);
   EXPECT_EQ(info->mode, 0640U);
-  EXPECT_NEAR(static_cast<double>(info->mtime_ns) / 1e9, static_cast<double>(std::time(nullptr)), 60);
+  EXPECT_NEAR(static_cast<double>(info->mtime_ns) / 1e9, static_cast<double>(std::time(nullptr)),
+              60);
   EXPECT_EQ(stat_path(tree.at("link"))->type, "symlink");
   EXPECT_EQ(stat_path(tree.root())->type, "directory");
   EXPECT_EQ(stat_path(tree.fifo("p"))->type, "other");

@@ -1,4 +1,5 @@
-// What the tests of file operations share: a directory of their own, and processes with other rights.
+// What the tests of file operations share: a directory of their own, and processes with other
+// rights.
 #pragma once
 
 #include <fcntl.h>
@@ -37,7 +38,8 @@ class TempTree {
     std::error_code error;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(
              root_, std::filesystem::directory_options::skip_permission_denied, error)) {
-      if (entry.is_directory(error) && !entry.is_symlink(error)) ::chmod(entry.path().c_str(), 0700);
+      if (entry.is_directory(error) && !entry.is_symlink(error))
+        ::chmod(entry.path().c_str(), 0700);
     }
     std::filesystem::remove_all(root_, error);
   }
@@ -125,8 +127,8 @@ inline std::string in_child(const std::function<std::string()>& body) {
 // As in_child, without root's rights where the test runs as root.
 inline std::string unprivileged(const std::function<std::string()>& body) {
   return in_child([&]() -> std::string {
-    if (::geteuid() == 0 && (::setresgid(65534, 65534, 65534) != 0 ||
-                             ::setresuid(65534, 65534, 65534) != 0)) {
+    if (::geteuid() == 0 &&
+        (::setresgid(65534, 65534, 65534) != 0 || ::setresuid(65534, 65534, 65534) != 0)) {
       return "setresuid failed";
     }
     return body();
@@ -135,8 +137,8 @@ inline std::string unprivileged(const std::function<std::string()>& body) {
 
 inline constexpr std::string_view kNoNamespace = "no namespace: ";
 
-// As in_child, in a mount namespace of its own, with the right to mount. Where the machine gives none,
-// the result starts with kNoNamespace and says why.
+// As in_child, in a mount namespace of its own, with the right to mount. Where the machine gives
+// none, the result starts with kNoNamespace and says why.
 inline std::string with_mounts(const std::function<std::string()>& body) {
   return in_child([&]() -> std::string {
     const std::string uid = std::to_string(::geteuid());

@@ -14,7 +14,8 @@ namespace {
 using testing::ElementsAre;
 
 // "" or the word of the error.
-std::string put(const std::string& path, std::string_view content, const WriteOptions& options = {}) {
+std::string put(const std::string& path, std::string_view content,
+                const WriteOptions& options = {}) {
   auto writer = Writer::open(path, options);
   if (!writer) return std::string(word(writer.error().code));
   if (auto ok = writer->append(content); !ok) return std::string(word(ok.error().code));
@@ -177,7 +178,8 @@ TEST_F(WriteTest, ReadOnlyFileIsDeniedByItsMode) {
   tree.make("f", "old", 0444);
   EXPECT_EQ(put(tree.at("f"), "new"), "permission_denied");
   EXPECT_EQ(tree.content("f"), "old");
-  EXPECT_EQ(unprivileged([&] { return put(tree.make("own", "old", 0555), "new"); }), "permission_denied");
+  EXPECT_EQ(unprivileged([&] { return put(tree.make("own", "old", 0555), "new"); }),
+            "permission_denied");
   EXPECT_EQ(tree.content("own"), "old");
 }
 
@@ -198,16 +200,35 @@ TEST_F(WriteTest, FileSizeLimitLeavesTheOldContent) {
               std::signal(SIGXFSZ, SIG_IGN);
               tree.make("f", "old");
               tree.make("a", "old");
-              if (::link(tree.at("a").c_str(), tree.at("b").c_str()) != 0) return std::string("link");
+              if (::link(tree.at("a").c_str(), tree.at("b").c_str()) != 0)
+                return std::string("link");
               const rlimit limit = {100'000, 100'000};
               if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return std::string("setrlimit");
               const std::string big(200'000, 'x');
-              return put(tree.at("f"), big) + "|" + put(tree.at("new"), big) + "|" + put(tree.at("a"), big);
+              return put(tree.at("f"), big) + "|" + put(tree.at("new"), big) + "|" +
+                     put(tree.at("a"), big);
             }),
             "too_large|too_large|too_large");
   EXPECT_EQ(tree.content("f"), "old");
   EXPECT_EQ(tree.content("b"), "old");
   EXPECT_THAT(tree.names(), ElementsAre("a", "b", "f"));
+}
+
+// Without /proc an unnamed file can't be linked; its bytes go through a hidden file then.
+TEST_F(WriteTest, WithoutProc) {
+  tree.make("f", "old", 0751);
+  const std::string seen = with_mounts([&]() -> std::string {
+    if (::chroot(tree.root().c_str()) != 0 || ::chdir("/") != 0) return "chroot";
+    std::string out = put("/f", "new");
+    return out + "|" + put("/d/g", "made");
+  });
+  if (seen.starts_with(kNoNamespace)) GTEST_SKIP() << seen;
+  EXPECT_EQ(seen, "|");
+  EXPECT_EQ(tree.content("f"), "new");
+  EXPECT_EQ(tree.mode("f"), 0751U);
+  EXPECT_EQ(tree.content("d/g"), "made");
+  EXPECT_THAT(tree.names(), ElementsAre("d", "f"));
+  EXPECT_THAT(tree.names("d"), ElementsAre("g"));
 }
 
 TEST_F(WriteTest, FullFileSystem) {
@@ -221,7 +242,8 @@ TEST_F(WriteTest, FullFileSystem) {
     out += "|" + put(tree.at("m/new"), std::string(2'000'000, 'x'));
     // In place: the new content fits twice over once the old is gone, but not before.
     out += "|" + put(tree.at("m/a"), std::string(600'000, 'x'));
-    out += "|" + tree.content("m/f") + "|" + (tree.content("m/b") == std::string(400'000, 'o') ? "kept" : "lost");
+    out += "|" + tree.content("m/f") + "|" +
+           (tree.content("m/b") == std::string(400'000, 'o') ? "kept" : "lost");
     for (const std::string& name : tree.names("m")) out += "|" + name;
     return out;
   });
@@ -236,16 +258,19 @@ TEST_F(WriteTest, ReadOnlyFileSystemAndSingleFileBind) {
     if (::mount("none", tree.at("m").c_str(), "tmpfs", 0, nullptr) != 0) return "mount";
     tree.make("m/f", "old");
     tree.make("m/bound", "");
-    if (::mount(tree.at("outside").c_str(), tree.at("m/bound").c_str(), nullptr, MS_BIND, nullptr) != 0) {
+    if (::mount(tree.at("outside").c_str(), tree.at("m/bound").c_str(), nullptr, MS_BIND,
+                nullptr) != 0) {
       return "bind";
     }
     // First with a writable directory around it: a rename would give EBUSY.
     std::string out = put(tree.at("m/bound"), "first");
     out += "|" + tree.content("outside");
-    if (::mount(nullptr, tree.at("m").c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0) return "remount";
+    if (::mount(nullptr, tree.at("m").c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0)
+      return "remount";
     out += "|" + put(tree.at("m/bound"), "second, which is longer");
     out += "|" + tree.content("outside");
-    out += "|" + put(tree.at("m/f"), "new") + "|" + put(tree.at("m/new"), "new") + "|" + put(tree.at("m/d/new"), "new");
+    out += "|" + put(tree.at("m/f"), "new") + "|" + put(tree.at("m/new"), "new") + "|" +
+           put(tree.at("m/d/new"), "new");
     for (const std::string& name : tree.names("m")) out += "|" + name;
     return out;
   });
