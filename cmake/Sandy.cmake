@@ -1,5 +1,7 @@
 # Flags that every target of the project gets, and the static libraries it links.
 
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+
 find_program(SANDY_CCACHE ccache)
 if(SANDY_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${SANDY_CCACHE})
@@ -16,7 +18,8 @@ if(SANDY_SANITIZE)
                                                -fno-omit-frame-pointer -O1)
   target_link_options(sandy_flags INTERFACE -fsanitize=address,undefined)
 else()
-  target_compile_options(sandy_flags INTERFACE -fstack-protector-strong)
+  # g++ 12 reports -Wrestrict on plain string concatenation (its bug 105651).
+  target_compile_options(sandy_flags INTERFACE -fstack-protector-strong -Wno-restrict)
   target_compile_definitions(sandy_flags INTERFACE $<$<CONFIG:Release>:_FORTIFY_SOURCE=2>)
   target_link_options(sandy_flags INTERFACE -Wl,-z,relro,-z,now)
 endif()

@@ -1,0 +1,175 @@
+#include "agent/agent.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+
+#include "agent/command.h"
+#include "agent/file_job.h"
+#include "agent/process_tree.h"
+
+namespace sandy::agent {
+namespace {
+
+constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
+
+int child_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  return ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+}  // namespace
+
+Agent::Agent(asio::io_context& io, UniqueFd socket)
+    : io_(io),
+      channel_(wire::Channel::make(io.get_executor(), std::move(socket), wire::kMaxRequestPayload)),
+      wake_(io, ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      children_(io, child_signals()),
+      null_(::open("/dev/null", O_RDWR | O_CLOEXEC)) {}
+
+asio::thread_pool& Agent::file_pool() {
+  if (!file_pool_) file_pool_ = std::make_unique<asio::thread_pool>(2);
+  return *file_pool_;
+}
+
+asio::awaitable<void> Agent::serve() {
+  auto first = co_await channel_->read();
+  if (!first || !configure(*first)) co_return;
+  asio::co_spawn(io_, watch_ends(), asio::detached);
+  asio::co_spawn(io_, watch_children(), asio::detached);
+  while (true) {
+    auto frame = co_await channel_->read();
+    if (!frame) co_return;
+    dispatch(std::move(*frame));
+  }
+}
+
+bool Agent::configure(const wire::Frame& frame) {
+  auto configuration = wire::parse_configuration(frame);
+  if (!configuration) {
+    channel_->post({{"id", frame.id}, {"ev", "end"}, {"error", "configure"}, {"detail", configuration.error().text()}});
+    return false;
+  }
+  configuration_ = std::move(*configuration);
+  if (configuration_.workspace_names) {
+    names_ = std::make_unique<WorkspaceNames>(
+        "/", configuration_.workspace, std::set<std::string, std::less<>>(configuration_.root_names.begin(), configuration_.root_names.end()));
+    if (names_->descriptor() >= 0) {
+      asio::co_spawn(
+          io_,
+          [this]() -> asio::awaitable<void> {
+            asio::posix::stream_descriptor changes(io_, ::fcntl(names_->descriptor(), F_DUPFD_CLOEXEC, 3));
+            while (true) {
+              const auto [error] = co_await changes.async_wait(asio::posix::descriptor_base::wait_read, kNoError);
+              if (error) co_return;
+              names_->sync();
+            }
+          },
+          asio::detached);
+    }
+  }
+  channel_->post({{"id", frame.id}, {"ev", "end"}, {"version", wire::kProtocolVersion}});
+  return true;
+}
+
+void Agent::dispatch(wire::Frame frame) {
+  const std::uint32_t id = frame.id;
+  if (const auto open = open_.find(id); open != open_.end()) {
+    const auto request = open->second;
+    return request->on_frame(std::move(frame));
+  }
+  const std::string_view op = frame.op();
+  if (op == "exec") {
+    sync_names();
+    auto command = std::make_shared<Command>(*this, id);
+    open_[id] = command;
+    command->start(frame);
+  } else if (is_file_operation(op)) {
+    auto job = std::make_shared<FileJob>(*this, std::move(frame));
+    open_[id] = job;
+    job->start();
+  } else if (op != "data" && op != "eof" && op != "credit" && op != "cancel" && op != "signal" && op != "resize") {
+    channel_->post({{"id", id}, {"ev", "end"}, {"error", "unknown_op"}});
+  }
+}
+
+void Agent::sync_names() {
+  if (names_) names_->sync();
+}
+
+std::string Agent::locate(const std::string& path) const { return names_ ? names_->locate(path) : path; }
+
+void Agent::end(std::uint32_t id, wire::Json fields, std::vector<std::pair<wire::Json, std::string>> frames) {
+  sync_names();
+  open_.erase(id);
+  fields["id"] = id;
+  fields["ev"] = "end";
+  frames.emplace_back(std::move(fields), std::string());
+  channel_->post_all(std::move(frames));
+}
+
+Supervisor* Agent::start_command(CommandImage image, std::shared_ptr<Command> owner, int& error_number) {
+  auto supervisor = Supervisor::start(std::move(image), wake_.native_handle(), error_number);
+  if (!supervisor) return nullptr;
+  Supervisor* started = supervisor.get();
+  supervised_[started->pid()] = {std::move(supervisor), std::move(owner)};
+  return started;
+}
+
+asio::awaitable<void> Agent::watch_ends() {
+  while (true) {
+    const auto [error] = co_await wake_.async_wait(asio::posix::descriptor_base::wait_read, kNoError);
+    if (error) co_return;
+    std::uint64_t count = 0;
+    (void)!::read(wake_.native_handle(), &count, sizeof count);
+    for (auto& [pid, entry] : supervised_) {
+      if (entry.owner && entry.supervisor->ended()) std::exchange(entry.owner, nullptr)->on_ended(*entry.supervisor);
+    }
+  }
+}
+
+asio::awaitable<void> Agent::watch_children() {
+  while (true) {
+    const auto [error] = co_await children_.async_wait(asio::posix::descriptor_base::wait_read, kNoError);
+    if (error) co_return;
+    signalfd_siginfo info;
+    while (::read(children_.native_handle(), &info, sizeof info) > 0) {}
+    reap();
+  }
+}
+
+void Agent::reap() {
+  bool strays = false;
+  while (true) {
+    int status = 0;
+    const pid_t pid = ::waitpid(-1, &status, WNOHANG | __WALL);
+    if (pid <= 0) break;
+    if (const auto it = supervised_.find(pid); it != supervised_.end()) {
+      if (it->second.supervisor->ended()) {
+        if (it->second.owner) it->second.owner->on_ended(*it->second.supervisor);
+        supervised_.erase(it);
+        if (WIFSIGNALED(status)) strays = true;
+        continue;
+      }
+      // Somebody killed the supervisor: its command and descendants are now our children, and must go.
+      strays = true;
+      it->second.supervisor->note_status(status);
+      if (it->second.owner) it->second.owner->on_ended(*it->second.supervisor);
+      supervised_.erase(it);
+    } else {
+      strays = true;  // an orphan of such a supervisor; it may have siblings
+    }
+  }
+  if (!strays) return;
+  std::vector<pid_t> keep;
+  for (const auto& [pid, entry] : supervised_) keep.push_back(pid);
+  kill_children_except(keep);
+}
+
+}  // namespace sandy::agent

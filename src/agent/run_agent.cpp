@@ -1,0 +1,54 @@
+#include "agent/run_agent.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio.hpp>
+
+#include "agent/agent.h"
+
+namespace {
+
+constexpr int kSocket = 3;
+
+// Descriptors 0, 1 and 2 on /dev/null: bwrap's went to the launcher's error pipe.
+bool silence() {
+  sandy::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null) return false;
+  for (int fd = 0; fd < 3; ++fd) {
+    if (::dup2(null.get(), fd) < 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+int sandy::agent::run_agent() {
+  // Commands in the sandbox have our user id: they must not trace us or read our memory (PR_SET_DUMPABLE, prctl(2)).
+  if (::prctl(PR_SET_DUMPABLE, 0) != 0) return 1;
+  int type = 0;
+  socklen_t length = sizeof type;
+  if (::getsockopt(kSocket, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_STREAM) return 1;
+  ::fcntl(kSocket, F_SETFD, FD_CLOEXEC);
+  // Anything else that was open when bwrap started us is not ours.
+  if (::close_range(kSocket + 1, ~0U, 0) != 0 || !silence()) return 1;
+  sigset_t all;
+  sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+  ::umask(022);
+
+  boost::asio::io_context io(1);
+  sandy::agent::Agent agent(io, sandy::UniqueFd(kSocket));
+  boost::asio::co_spawn(io, agent.serve(), [&](std::exception_ptr) { io.stop(); });
+  io.run();
+  // pid 1 ends, and the kernel kills all else in its PID namespace (pid_namespaces(7)). No destructors: worker threads
+  // may be in a file operation that lasts.
+  ::_exit(0);
+}

@@ -1,0 +1,50 @@
+#include <cstdio>
+
+#include "cli/policy_flags.h"
+#include "cli/verbs.h"
+#include "policy/json_reader.h"
+#include "policy/json_writer.h"
+#include "policy/weakening.h"
+#include "session/planning.h"
+
+namespace sandy::cli {
+namespace {
+
+struct CheckOptions {
+  std::string file;
+  bool effective = false;
+};
+
+int check(const CheckOptions& options) {
+  const auto text = read_file(options.file);
+  if (!text) return print_error(text.error()), 1;
+  const auto draft = policy::read_policy(*text);
+  if (!draft) return print_error(draft.error()), 1;
+  const auto policy = session::validate_here(*draft);
+  if (!policy) return print_error(policy.error()), 1;
+  const auto seccomp = session::seccomp_weakenings(policy->fields().seccomp);
+  if (!seccomp) return print_error(seccomp.error()), 1;
+  if (options.effective) {
+    std::fputs(policy::to_json(*policy).c_str(), stdout);
+    return 0;
+  }
+  std::printf("%s: valid\n", printable(options.file).c_str());
+  const auto weakenings = policy::weakenings(*policy);
+  if (weakenings.empty() && seccomp->empty()) std::puts("It weakens nothing of the default sandbox.");
+  for (const auto& weakening : weakenings) std::printf("weakens: %s: %s\n", printable(weakening.key).c_str(), weakening.sentence.c_str());
+  for (const auto& sentence : *seccomp) std::printf("weakens: seccomp: %s\n", printable(sentence).c_str());
+  for (const auto& key : policy->degraded()) std::printf("not enforced on this machine: %s\n", key.c_str());
+  return 0;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, ExitStatus& status) {
+  auto* verb = app.add_subcommand("check", "Is this policy file valid, and what does it weaken?");
+  auto options = std::make_shared<CheckOptions>();
+  verb->add_option("file", options->file, "Policy file (JSON); - is standard input")->required()->type_name("FILE");
+  verb->add_flag("--effective", options->effective, "Print the policy with all defaults filled in");
+  verb->callback([options, &status] { status.value = check(*options); });
+}
+
+}  // namespace sandy::cli

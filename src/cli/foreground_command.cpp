@@ -1,0 +1,267 @@
+#include "cli/foreground_command.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <optional>
+
+#include "base/memfd.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "session/planning.h"
+#include "session/sandbox.h"
+
+namespace sandy::cli {
+namespace {
+
+namespace asio = boost::asio;
+using wire::Json;
+
+constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
+constexpr auto kTerminateGrace = std::chrono::seconds(5);  // from a passed-on SIGTERM to the kill
+
+// An output of ours. Its descriptor's flags are shared with whoever gave it to us, so it is opened anew to be non-blocking (pipes, terminals); where
+// that can't be had, writes may block.
+class Output {
+ public:
+  Output(asio::io_context& io, int fd) : fd_(fd) {
+    struct stat st{};
+    if (::fstat(fd, &st) != 0 || !(S_ISFIFO(st.st_mode) || ::isatty(fd) == 1)) return;
+    UniqueFd own(::open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (own) stream_.emplace(io, own.release());
+  }
+
+  // False: nobody reads any more.
+  asio::awaitable<bool> write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::write(stream_ ? stream_->native_handle() : fd_, bytes.data(), bytes.size());
+      if (n >= 0) {
+        bytes.remove_prefix(static_cast<std::size_t>(n));
+      } else if (errno == EAGAIN && stream_) {
+        const auto [error] = co_await stream_->async_wait(asio::posix::descriptor_base::wait_write, kNoError);
+        if (error) co_return false;
+      } else if (errno != EINTR) {
+        co_return false;
+      }
+    }
+    co_return true;
+  }
+
+ private:
+  int fd_;
+  std::optional<asio::posix::stream_descriptor> stream_;
+};
+
+class Foreground : public session::EventSink, public std::enable_shared_from_this<Foreground> {
+ public:
+  Foreground(asio::io_context& io, const ForegroundOptions& options)
+      : io_(io), options_(options), changed_(io, asio::steady_timer::time_point::max()), out_(io, 1), err_(io, 2) {}
+
+  void on_event(wire::Frame event) override {
+    events_.push_back(std::move(event));
+    changed_.cancel();
+  }
+
+  // The command's `end`, after all of its output was written.
+  asio::awaitable<Json> run(std::shared_ptr<session::Sandbox> sandbox) {
+    sandbox_ = std::move(sandbox);
+    std::optional<RawTerminal> raw;
+    if (options_.tty) raw.emplace(0);
+    open();
+    asio::co_spawn(io_, [self = shared_from_this()] { return self->relay_input(); }, asio::detached);
+    asio::co_spawn(io_, [self = shared_from_this()] { return self->relay_signals(); }, asio::detached);
+    while (true) {
+      while (events_.empty()) co_await changed_.async_wait(kNoError);
+      wire::Frame event = std::move(events_.front());
+      events_.pop_front();
+      if (event.ev() == "end") {
+        ended_ = true;
+        co_return std::move(event.header);
+      }
+      if (event.ev() == "credit") {
+        window_ += event.number("bytes", 0);
+        input_changed_.cancel();
+      } else if (event.ev() == "stdout" || event.ev() == "stderr") {
+        Output& output = event.ev() == "stdout" ? out_ : err_;
+        if (!co_await output.write(event.payload) && !broken_pipe_) {
+          broken_pipe_ = true;
+          sandbox_->follow(id_, wire::request("cancel"), {});
+        }
+        sandbox_->follow(id_, wire::credit_request(event.payload.size()), {});
+      }
+    }
+  }
+
+  bool broken_pipe() const { return broken_pipe_; }
+
+ private:
+  void open() {
+    Json lengths = Json::array();
+    std::string payload;
+    auto add = [&](const std::string& text) {
+      lengths.push_back(text.size());
+      payload += text;
+    };
+    for (const auto& word : options_.argv) add(word);
+    add("");
+    Json header{{"op", "exec"}, {"argc", options_.argv.size()}, {"shell", false}, {"merge", false}, {"stream", true}, {"stdin", "pipe"},
+                {"timeout_ms", options_.timeout_ms}};
+    if (options_.tty) {
+      const auto size = terminal_size(0);
+      header["tty"] = {{"rows", size.rows}, {"cols", size.cols}};
+      if (const char* term = std::getenv("TERM"); term != nullptr) add(std::string("TERM=") + term);
+    }
+    header["args"] = std::move(lengths);
+    id_ = sandbox_->open(std::move(header), std::move(payload), shared_from_this());
+  }
+
+  asio::awaitable<void> relay_input() {
+    // Regular files and devices are always readable, and can't be polled; pipes, terminals and sockets can.
+    struct stat st{};
+    const bool pollable = ::fstat(0, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || ::isatty(0) == 1);
+    std::optional<asio::posix::stream_descriptor> input;
+    if (pollable) input.emplace(io_, ::fcntl(0, F_DUPFD_CLOEXEC, 3));
+    std::array<char, 65'536> buffer;
+    while (!ended_) {
+      while (window_ == 0 && !ended_) co_await input_changed_.async_wait(kNoError);
+      if (input) {
+        const auto [error] = co_await input->async_wait(asio::posix::descriptor_base::wait_read, kNoError);
+        if (error || ended_) co_return;
+      }
+      const ssize_t n = ::read(0, buffer.data(), std::min(buffer.size(), window_));
+      if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (n <= 0) break;
+      window_ -= static_cast<std::size_t>(n);
+      sandbox_->follow(id_, wire::request("data"), std::string(buffer.data(), static_cast<std::size_t>(n)));
+      if (!input) co_await asio::post(io_, asio::use_awaitable);
+    }
+    sandbox_->follow(id_, wire::request("eof"), {});
+  }
+
+  asio::awaitable<void> relay_signals() {
+    asio::signal_set signals(io_, SIGINT, SIGTERM, SIGHUP);
+    signals.add(SIGQUIT);
+    signals.add(SIGWINCH);
+    int interrupts = 0;
+    while (!ended_) {
+      const auto [error, number] = co_await signals.async_wait(kNoError);
+      if (error || ended_) co_return;
+      if (number == SIGWINCH) {
+        if (options_.tty) {
+          const auto size = terminal_size(0);
+          Json resize = wire::request("resize");
+          resize["rows"] = size.rows;
+          resize["cols"] = size.cols;
+          sandbox_->follow(id_, std::move(resize), {});
+        }
+        continue;
+      }
+      Json pass_on = wire::request("signal");
+      pass_on["signal"] = number;
+      sandbox_->follow(id_, std::move(pass_on), {});
+      if (number == SIGHUP || (number == SIGINT && ++interrupts > 1)) sandbox_->follow(id_, wire::request("cancel"), {});
+      if (number == SIGTERM) {
+        asio::co_spawn(
+            io_,
+            [self = shared_from_this()]() -> asio::awaitable<void> {
+              asio::steady_timer grace(self->io_, kTerminateGrace);
+              co_await grace.async_wait(kNoError);
+              if (!self->ended_) self->sandbox_->follow(self->id_, wire::request("cancel"), {});
+            },
+            asio::detached);
+      }
+    }
+  }
+
+  asio::io_context& io_;
+  const ForegroundOptions& options_;
+  std::shared_ptr<session::Sandbox> sandbox_;
+  std::uint32_t id_ = 0;
+  std::deque<wire::Frame> events_;
+  asio::steady_timer changed_;
+  asio::steady_timer input_changed_{io_, asio::steady_timer::time_point::max()};
+  std::size_t window_ = wire::kWindowBytes;
+  Output out_, err_;
+  bool ended_ = false, broken_pipe_ = false;
+};
+
+void note(const std::string& text) { std::fprintf(stderr, "sandy: %s\n", text.c_str()); }
+
+int status_of(const Json& end, const ForegroundOptions& options, bool broken_pipe) {
+  const auto number = [&](const char* key) { return end.value(key, std::int64_t{0}); };
+  if (broken_pipe) return 128 + SIGPIPE;
+  if (end.contains("error")) {
+    note("the command was cut off: " + printable(end.value("detail", std::string(end.value("error", "")))));
+    return kCouldNotStart;
+  }
+  const std::string reason = end.value("reason", "");
+  if (reason == "exited") return static_cast<int>(number("code") & 0xFF);
+  if (reason == "timed_out") {
+    note("timed out after " + std::to_string(options.timeout_ms) + " ms");
+    return kTimedOut;
+  }
+  if (reason == "could_not_start") {
+    const auto error = static_cast<int>(number("errno"));
+    note((end.value("cwd", false) ? std::string("the working directory") : printable(options.argv[0])) + ": " +
+         (error == ENOENT && !end.value("cwd", false) ? "command not found in the sandbox" : errno_text(error)));
+    return static_cast<int>(number("code"));
+  }
+  if (reason == "signalled") {
+    const auto signal = static_cast<int>(number("signal"));
+    if (signal == SIGSYS) note("killed for a system call that the seccomp policy doesn't allow (32-bit programs are not supported)");
+    return 128 + signal;
+  }
+  return 128 + SIGKILL;  // cancelled
+}
+
+void write_outcome(const std::string& path, const Json& end, int status, const std::vector<std::string>& degraded) {
+  Json out{{"exit_status", status}, {"degraded", degraded}};
+  for (const auto& [key, value] : end.items()) {
+    if (key != "id" && key != "ev") out[key] = value;
+  }
+  const std::string text = out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd || !write_all(fd.get(), text)) note("--json " + printable(path) + ": " + errno_text(errno));
+}
+
+}  // namespace
+
+int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);
+  auto planned = session::plan_here(policy);
+  if (!planned) {
+    print_error(planned.error());
+    return kCouldNotStart;
+  }
+  const auto degraded = planned->plan.degraded;
+  asio::io_context io(1);
+  int status = kCouldNotStart;
+  asio::co_spawn(
+      io,
+      [&]() -> asio::awaitable<void> {
+        auto sandbox = co_await session::Sandbox::start(io.get_executor(), std::move(*planned));
+        if (!sandbox) {
+          print_error(sandbox.error());
+          co_return;
+        }
+        auto foreground = std::make_shared<Foreground>(io, options);
+        const Json end = co_await foreground->run(*sandbox);
+        status = status_of(end, options, foreground->broken_pipe());
+        co_await (*sandbox)->close("the command has ended");
+        if (!options.json_file.empty()) write_outcome(options.json_file, end, status, degraded);
+      },
+      [&](std::exception_ptr) { io.stop(); });
+  io.run();
+  return status;
+}
+
+}  // namespace sandy::cli

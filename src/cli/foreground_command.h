@@ -1,0 +1,22 @@
+// One command in one sandbox, with this process's stdin, stdout, stderr, terminal and signals.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "policy/policy.h"
+
+namespace sandy::cli {
+
+struct ForegroundOptions {
+  std::vector<std::string> argv;
+  std::uint64_t timeout_ms = 0;  // 0: none
+  bool tty = false;              // a PTY, and our terminal in raw mode
+  std::string json_file;         // where the outcome goes as JSON; "": nowhere
+};
+
+// Starts the sandbox, runs the command, relays, closes the sandbox. Returns the exit status for `sandy` (verbs.h).
+int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptions& options);
+
+}  // namespace sandy::cli

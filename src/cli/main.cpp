@@ -1,0 +1,47 @@
+// sandy: runs commands that nobody vetted, without root, daemon or container engine.
+#include <sys/resource.h>
+
+#include <cstdio>
+
+#include "cli/verbs.h"
+
+namespace sandy::cli {
+
+void print_error(const Error& error) { std::fprintf(stderr, "sandy: %s\n", error.text().c_str()); }
+
+}  // namespace sandy::cli
+
+namespace {
+
+// Many sandboxes mean many descriptors; what we start gets limits of its own.
+void raise_open_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Sandy runs commands in a sandbox on this machine: no root, no daemon, no container engine.", "sandy");
+  app.set_version_flag("--version", "sandy " SANDY_VERSION);
+  app.require_subcommand(1);
+  app.footer("Exit status: the command's own; 128+N after signal N; 124 after the time limit; 125 where the sandbox could not start;\n"
+             "126 and 127 where the command could not be run or was not found.");
+  sandy::cli::ExitStatus status;
+  sandy::cli::add_run(app, status);
+  sandy::cli::add_shell(app, status);
+  sandy::cli::add_plan(app, status);
+  sandy::cli::add_check(app, status);
+  // doctor
+  sandy::cli::add_serve(app, status);
+  raise_open_files();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : sandy::cli::kUsage;
+  }
+  return status.value;
+}

@@ -1,0 +1,44 @@
+#include "plan/dump.h"
+
+#include <cstdio>
+
+#include "cli/policy_flags.h"
+#include "cli/verbs.h"
+#include "plan/seccomp/seccomp_policy.h"
+#include "session/planning.h"
+
+namespace sandy::cli {
+namespace {
+
+struct PlanOptions {
+  PolicyFlags policy;
+  bool json = false, seccomp = false;
+};
+
+int show_plan(const PlanOptions& options) {
+  auto draft = options.policy.draft(session::this_caller());
+  if (!draft) return print_error(draft.error()), kCouldNotStart;
+  const auto policy = session::validate_here(*draft);
+  if (!policy) return print_error(policy.error()), kCouldNotStart;
+  const auto planned = session::plan_here(*policy);
+  if (!planned) return print_error(planned.error()), kCouldNotStart;
+  const auto rows = session::seccomp_rows(policy->fields().seccomp);
+  if (!rows) return print_error(rows.error()), kCouldNotStart;
+  std::fputs((options.json ? plan::dump_json(planned->plan, *rows) : plan::dump_text(planned->plan, *rows)).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, ExitStatus& status) {
+  auto* verb = app.add_subcommand("plan", "Show what `run` would do, one bubblewrap option a line; nothing is started");
+  auto options = std::make_shared<PlanOptions>();
+  options->policy.add_to(*verb);
+  verb->add_flag("--json", options->json, "As JSON");
+  auto command = std::make_shared<std::vector<std::string>>();
+  verb->add_option("command", *command, "Taken and not run, so that `run` can be replaced by `plan`")->type_name("CMD...");
+  verb->positionals_at_end();
+  verb->callback([options, command, &status] { status.value = show_plan(*options); });
+}
+
+}  // namespace sandy::cli

@@ -1,0 +1,66 @@
+#include <unistd.h>
+
+#include "cli/foreground_command.h"
+#include "cli/policy_flags.h"
+#include "cli/verbs.h"
+#include "policy/sizes.h"
+#include "session/planning.h"
+
+namespace sandy::cli {
+namespace {
+
+struct RunOptions {
+  PolicyFlags policy;
+  std::vector<std::string> command;
+  std::string timeout, tty = "auto", json;
+};
+
+int run(const RunOptions& options) {
+  auto draft = options.policy.draft(session::this_caller());
+  if (!draft) return print_error(draft.error()), kCouldNotStart;
+  const auto policy = session::validate_here(*draft);
+  if (!policy) return print_error(policy.error()), kCouldNotStart;
+  ForegroundOptions foreground{.argv = options.command, .timeout_ms = 0, .tty = options.tty == "always", .json_file = options.json};
+  if (options.tty == "auto") foreground.tty = ::isatty(0) == 1 && ::isatty(1) == 1 && ::isatty(2) == 1;
+  if (!options.timeout.empty()) {
+    const auto limit = policy::parse_duration({options.timeout, "--timeout"});
+    if (!limit) return print_error(limit.error()), kCouldNotStart;
+    foreground.timeout_ms = *limit;
+  }
+  return run_in_foreground(*policy, foreground);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, ExitStatus& status) {
+  auto* verb = app.add_subcommand("run", "Run a command in a sandbox; the current directory is writable");
+  auto options = std::make_shared<RunOptions>();
+  options->policy.add_to(*verb);
+  verb->add_option("--timeout", options->timeout, "End the command after this time, e.g. 30 or 10m")->type_name("TIME");
+  verb->add_option("--tty", options->tty, "A terminal of its own: auto (if all three of ours are terminals), always, never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->type_name("WHEN");
+  verb->add_option("--json", options->json, "Write the outcome to this file as JSON")->type_name("FILE");
+  verb->add_option("command", options->command, "The command and its arguments, after --")->required()->type_name("CMD...");
+  verb->footer("Example: sandy run --timeout 10m -- make test");
+  verb->positionals_at_end();
+  verb->callback([options, &status] { status.value = run(*options); });
+}
+
+void add_shell(CLI::App& app, ExitStatus& status) {
+  auto* verb = app.add_subcommand("shell", "An interactive shell in a sandbox; the current directory is writable");
+  auto options = std::make_shared<RunOptions>();
+  options->policy.add_to(*verb);
+  verb->callback([options, &status] {
+    if (::isatty(0) != 1) {
+      print_error({"sandy shell", "standard input is not a terminal", "use `sandy run -- sh` for a script"});
+      status.value = kCouldNotStart;
+      return;
+    }
+    options->tty = "always";
+    options->command = {::access("/bin/bash", X_OK) == 0 ? "/bin/bash" : "/bin/sh"};
+    status.value = run(*options);
+  });
+}
+
+}  // namespace sandy::cli

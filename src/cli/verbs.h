@@ -1,0 +1,28 @@
+// The verbs of `sandy`. Each adds its subcommand, with what runs when it was given.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+
+namespace sandy::cli {
+
+// Exit statuses of `sandy` itself, as env(1), timeout(1) and shells have them. A command's own status is passed through.
+inline constexpr int kTimedOut = 124, kCouldNotStart = 125, kUsage = 2;
+
+// Set by the verb that ran: what main() returns.
+struct ExitStatus {
+  int value = 0;
+};
+
+void add_check(CLI::App& app, ExitStatus& status);
+void add_doctor(CLI::App& app, ExitStatus& status);
+void add_plan(CLI::App& app, ExitStatus& status);
+void add_run(CLI::App& app, ExitStatus& status);
+void add_serve(CLI::App& app, ExitStatus& status);
+void add_shell(CLI::App& app, ExitStatus& status);
+
+// "sandy: what: why" and the hint, on stderr.
+void print_error(const Error& error);
+
+}  // namespace sandy::cli

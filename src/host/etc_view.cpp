@@ -1,0 +1,192 @@
+#include "host/etc_view.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <cstdint>
+#include <string_view>
+
+#include "base/memfd.h"
+#include "host/remove_tree.h"
+
+namespace sandy::host {
+namespace {
+
+constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+constexpr std::string_view kPrefix = "etc-";
+constexpr off_t kMaxFile = 4 << 20;
+constexpr int kMaxDepth = 8;
+constexpr std::time_t kUnused = 24 * 3600;
+
+// FNV-1a. What goes in are names and file times of the host's /etc, which only root can choose.
+class Digest {
+ public:
+  void add(std::string_view bytes) {
+    for (const char c : bytes) value_ = (value_ ^ static_cast<std::uint8_t>(c)) * 0x100000001b3ULL;
+    value_ = (value_ ^ 0xFF) * 0x100000001b3ULL;
+  }
+  void add(std::uint64_t number) { add(std::to_string(number)); }
+  std::string text() const {
+    static constexpr char kHex[] = "0123456789abcdef";
+    std::string out;
+    for (int shift = 60; shift >= 0; shift -= 4) out += kHex[value_ >> shift & 15];
+    return out;
+  }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325ULL;
+};
+
+std::string name_of(const plan::EtcView& view) {
+  Digest digest;
+  digest.add(SANDY_VERSION);
+  for (const auto& name : view.copied) {
+    struct stat st{};
+    digest.add(name);
+    if (::stat(("/etc/" + name).c_str(), &st) != 0) continue;
+    for (const std::uint64_t part : {static_cast<std::uint64_t>(st.st_dev), static_cast<std::uint64_t>(st.st_ino),
+                                     static_cast<std::uint64_t>(st.st_size), static_cast<std::uint64_t>(st.st_mtim.tv_sec),
+                                     static_cast<std::uint64_t>(st.st_mtim.tv_nsec), static_cast<std::uint64_t>(st.st_ctim.tv_sec),
+                                     static_cast<std::uint64_t>(st.st_ctim.tv_nsec)}) {
+      digest.add(part);
+    }
+  }
+  for (const auto& [name, text] : view.made) {
+    digest.add(name);
+    digest.add(text);
+  }
+  digest.add("directories");
+  for (const auto& name : view.directories) digest.add(name);
+  digest.add("files");
+  for (const auto& name : view.files) digest.add(name);
+  return std::string(kPrefix) + digest.text();
+}
+
+class Builder {
+ public:
+  explicit Builder(int target) : target_(target) {}
+
+  bool write_file(const std::string& name, std::string_view content) {
+    parents(name);
+    const UniqueFd fd(::openat(target_, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    return fd && write_all(fd.get(), content).has_value();
+  }
+
+  bool make_directory(const std::string& name) {
+    parents(name);
+    return ::mkdirat(target_, name.c_str(), 0755) == 0 || errno == EEXIST;
+  }
+
+  // `name` of the host's /etc, whatever it is; what can't be read is left out.
+  void copy(const std::string& name, int depth = 0) {
+    const std::string source = "/etc/" + name;
+    struct stat st{};
+    if (depth > kMaxDepth || ::lstat(source.c_str(), &st) != 0) return;
+    if (S_ISLNK(st.st_mode)) {
+      std::array<char, PATH_MAX> text;
+      const ssize_t n = ::readlink(source.c_str(), text.data(), text.size() - 1);
+      if (n <= 0) return;
+      const std::string target(text.data(), static_cast<std::size_t>(n));
+      parents(name);
+      (void)!::symlinkat(target.c_str(), target_, name.c_str());
+    } else if (S_ISREG(st.st_mode)) {
+      copy_file(source, name, st.st_size);
+    } else if (S_ISDIR(st.st_mode)) {
+      DIR* stream = ::opendir(source.c_str());
+      if (stream == nullptr) return;
+      make_directory(name);
+      while (const dirent* entry = ::readdir(stream)) {
+        const std::string_view child = entry->d_name;
+        if (child != "." && child != "..") copy(name + "/" + std::string(child), depth + 1);
+      }
+      ::closedir(stream);
+    }
+  }
+
+ private:
+  void parents(const std::string& name) {
+    for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1)) {
+      (void)::mkdirat(target_, name.substr(0, slash).c_str(), 0755);
+    }
+  }
+
+  void copy_file(const std::string& source, const std::string& name, off_t size) {
+    if (size > kMaxFile) return;
+    const UniqueFd from(::open(source.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!from) return;
+    std::string content;
+    std::array<char, 65'536> buffer;
+    ssize_t n = 0;
+    while ((n = ::read(from.get(), buffer.data(), buffer.size())) > 0) content.append(buffer.data(), static_cast<std::size_t>(n));
+    if (n == 0) write_file(name, content);
+  }
+
+  int target_;
+};
+
+Result<EtcDirectory> open_ready(const StateDirectory& state, const std::string& name) {
+  EtcDirectory out;
+  out.lock.reset(::openat(state.fd(), name.c_str(), kDirectory));
+  if (!out.lock) return fail("/etc view", errno_text(errno));
+  if (::flock(out.lock.get(), LOCK_SH | LOCK_NB) != 0) return fail("/etc view", "is being removed");
+  out.path.reset(::openat(state.fd(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat st{};
+  // Removed between the two calls: it has no name any more.
+  if (!out.path || ::fstat(out.path.get(), &st) != 0 || st.st_nlink == 0) return fail("/etc view", "was removed");
+  if (::time(nullptr) - st.st_mtime > 3600) ::utimensat(state.fd(), name.c_str(), nullptr, 0);
+  return out;
+}
+
+}  // namespace
+
+Result<EtcDirectory> etc_directory(const StateDirectory& state, const plan::EtcView& view) {
+  const std::string name = name_of(view);
+  if (auto ready = open_ready(state, name)) return ready;
+  const std::string making = "making-" + name + "-" + std::to_string(::getpid());
+  (void)remove_tree(state.fd(), making);
+  if (::mkdirat(state.fd(), making.c_str(), 0755) != 0) return fail("/etc view in " + printable(state.path()), errno_text(errno));
+  {
+    const UniqueFd target(::openat(state.fd(), making.c_str(), kDirectory));
+    Builder builder(target.get());
+    for (const auto& entry : view.copied) builder.copy(entry);
+    for (const auto& directory : view.directories) builder.make_directory(directory);
+    bool made = target.get() >= 0;
+    for (const auto& file : view.files) made = builder.write_file(file, "") && made;
+    for (const auto& [file, text] : view.made) made = builder.write_file(file, text) && made;
+    if (!made) {
+      const int error = errno;
+      (void)remove_tree(state.fd(), making);
+      return fail("/etc view in " + printable(state.path()), errno_text(error));
+    }
+    ::fchmod(target.get(), 0755);
+  }
+  // Whoever is first wins; the other one's is the same.
+  if (::renameat(state.fd(), making.c_str(), state.fd(), name.c_str()) != 0) (void)remove_tree(state.fd(), making);
+  return open_ready(state, name);
+}
+
+void sweep_etc_directories(const StateDirectory& state) {
+  DIR* stream = ::fdopendir(::openat(state.fd(), ".", kDirectory));
+  if (stream == nullptr) return;
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(stream)) {
+    const std::string_view name = entry->d_name;
+    if (name.starts_with(kPrefix) || name.starts_with("making-")) names.emplace_back(name);
+  }
+  ::closedir(stream);
+  for (const auto& name : names) {
+    const UniqueFd fd(::openat(state.fd(), name.c_str(), kDirectory));
+    struct stat st{};
+    if (!fd || ::fstat(fd.get(), &st) != 0 || ::time(nullptr) - st.st_mtime < kUnused) continue;
+    if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) (void)remove_tree(state.fd(), name);
+  }
+}
+
+}  // namespace sandy::host

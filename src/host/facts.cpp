@@ -1,0 +1,86 @@
+#include "host/facts.h"
+
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string_view>
+
+#include "host/path_resolver.h"
+#include "host/programs.h"
+#include "host/state_directory.h"
+#include "plan/environment.h"
+
+extern char** environ;
+
+namespace sandy::host {
+namespace {
+
+Result<void> add_path(const std::string& path, plan::HostFacts& facts) {
+  if (facts.paths.contains(path)) return {};
+  auto resolved = resolve_path(path);
+  if (!resolved) return std::unexpected(resolved.error());
+  facts.paths[path] = std::move(*resolved);
+  return {};
+}
+
+std::map<std::string, std::string> caller_environment() {
+  std::map<std::string, std::string> out;
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const auto equals = text.find('=');
+    if (equals != std::string_view::npos && equals > 0) out.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string home_directory() {
+  if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') {
+    std::string out = home;
+    while (out.size() > 1 && out.back() == '/') out.pop_back();
+    return out;
+  }
+  const passwd* entry = ::getpwuid(::geteuid());
+  return entry != nullptr && entry->pw_dir != nullptr && entry->pw_dir[0] == '/' ? entry->pw_dir : "/";
+}
+
+Result<plan::HostFacts> host_facts() {
+  plan::HostFacts facts;
+  auto bubblewrap = find_bubblewrap();
+  if (!bubblewrap) return std::unexpected(bubblewrap.error());
+  facts.bwrap = bubblewrap->path;
+  facts.bwrap_options = std::move(bubblewrap->options);
+  facts.uid = ::geteuid();
+  facts.gid = ::getegid();
+  facts.home = home_directory();
+  facts.can_idmap = facts.uid == 0;
+  if (auto state = resolve_path(StateDirectory::likely_path())) facts.state_dir = std::move(*state);
+  facts.environment = caller_environment();
+  for (const auto& path : plan::system_paths()) {
+    if (auto r = add_path(path, facts); !r) return std::unexpected(r.error());
+  }
+  // PATH may hold anything; an entry that can't be resolved is just not there.
+  if (const auto path = facts.environment.find("PATH"); path != facts.environment.end()) {
+    for (const auto& entry : plan::split_path(path->second)) (void)add_path(entry, facts);
+  }
+  for (const auto& name : plan::etc_candidates()) {
+    struct stat st{};
+    if (::lstat(("/etc/" + name).c_str(), &st) == 0) facts.etc_names.push_back(name);
+  }
+  return facts;
+}
+
+Result<void> add_policy_paths(const policy::PolicyFields& policy, plan::HostFacts& facts) {
+  if (policy.filesystem.workspace.mode == policy::WorkspaceMode::bind) {
+    if (auto r = add_path(policy.filesystem.workspace.path, facts); !r) return r;
+  }
+  for (const auto& rule : policy.filesystem.rules) {
+    if (auto r = add_path(rule.path, facts); !r) return std::unexpected(Error{rule.key + ": " + r.error().what, r.error().why, r.error().fix});
+  }
+  return {};
+}
+
+}  // namespace sandy::host

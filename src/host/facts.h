@@ -1,0 +1,20 @@
+// Finds the facts about this host that a plan needs.
+#pragma once
+
+#include "base/error.h"
+#include "plan/host_facts.h"
+#include "policy/policy.h"
+
+namespace sandy::host {
+
+// The caller's user, bubblewrap and its options, the caller's environment, and the system's paths: the same for every
+// policy while a process runs.
+Result<plan::HostFacts> host_facts();
+
+// Adds what this policy's own paths are.
+Result<void> add_policy_paths(const policy::PolicyFields& policy, plan::HostFacts& facts);
+
+// The caller's home directory: $HOME if it is absolute, else the password database's.
+std::string home_directory();
+
+}  // namespace sandy::host

@@ -1,0 +1,30 @@
+// Starts a planned sandbox: opens what the plan's slots name, and runs sandy-launch, which becomes bubblewrap, which runs the agent.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/unique_fd.h"
+#include "host/etc_view.h"
+#include "host/state_directory.h"
+#include "plan/plan.h"
+
+namespace sandy::host {
+
+struct LaunchedSandbox {
+  pid_t pid = -1;         // of bubblewrap, our child
+  UniqueFd pidfd;         // readable when it has ended
+  UniqueFd agent;         // our end of the agent's socket
+  UniqueFd messages;      // read end of the launcher's and bubblewrap's stderr
+  std::unique_ptr<SandboxDirectory> directory;  // where the plan has one
+  UniqueFd etc_lock;
+};
+
+// `id` names the sandbox's state directory; `seccomp` is the compiled filter (struct sock_filter[], seccomp(2)).
+Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string& id, std::string_view seccomp);
+
+}  // namespace sandy::host

@@ -1,0 +1,155 @@
+// sandy-launch: prepares what bubblewrap can't, and becomes it. Single-threaded, and no more than this file.
+//
+//   sandy-launch [--user UID:GID] [--idmap FD]... --parent PID -- BWRAP ARGUMENT...
+//
+// Should: as root, show the trees behind FD with the sandbox's user in the place of their owner, then become that user for good; tie its
+// life, and so bubblewrap's, to PID. Mustn't: read a policy, decide anything, write anywhere. A failure is one line on stderr, and status 1.
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <grp.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace {
+
+[[noreturn]] void die(const char* what) {
+  dprintf(2, "sandy-launch: %s: %s\n", what, strerrordesc_np(errno));
+  _exit(1);
+}
+
+unsigned parse_number(const char* text, const char** end) {
+  char* after = nullptr;
+  errno = 0;
+  const unsigned long value = strtoul(text, &after, 10);
+  if (errno != 0 || after == text || value > 0xFFFFFFFEUL) {
+    errno = EINVAL;
+    die(text);
+  }
+  *end = after;
+  return static_cast<unsigned>(value);
+}
+
+bool write_text(const char* path, const char* text) {
+  const int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool written = write(fd, text, strlen(text)) == static_cast<ssize_t>(strlen(text));
+  close(fd);
+  return written;
+}
+
+// A user namespace in which the id `from` stands for the id `to`: what MOUNT_ATTR_IDMAP wants (mount_setattr(2)).
+int mapping_namespace(unsigned from_user, unsigned to_user, unsigned from_group, unsigned to_group) {
+  int ready[2];
+  if (pipe2(ready, O_CLOEXEC) != 0) die("pipe");
+  const pid_t child = fork();
+  if (child < 0) die("fork");
+  if (child == 0) {
+    if (unshare(CLONE_NEWUSER) != 0) _exit(1);
+    (void)!write(ready[1], "r", 1);
+    pause();
+    _exit(0);
+  }
+  close(ready[1]);
+  char byte = 0;
+  if (read(ready[0], &byte, 1) != 1) {
+    errno = EPERM;
+    die("a user namespace for an id-mapped mount");
+  }
+  char path[64], text[64];
+  snprintf(path, sizeof path, "/proc/%d/uid_map", child);
+  snprintf(text, sizeof text, "%u %u 1\n", from_user, to_user);
+  if (!write_text(path, text)) die("uid_map");
+  snprintf(path, sizeof path, "/proc/%d/gid_map", child);
+  snprintf(text, sizeof text, "%u %u 1\n", from_group, to_group);
+  if (!write_text(path, text)) die("gid_map");
+  snprintf(path, sizeof path, "/proc/%d/ns/user", child);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) die("user namespace");
+  kill(child, SIGKILL);
+  while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {}
+  close(ready[0]);
+  return fd;
+}
+
+// Puts an id-mapped copy of the tree that `fd` is open on behind the same descriptor.
+void idmap_tree(int fd, unsigned user, unsigned group) {
+  struct stat st;
+  if (fstat(fd, &st) != 0) die("fstat");
+  if (st.st_uid == user && st.st_gid == group) return;
+  const long tree = syscall(SYS_open_tree, fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  if (tree < 0) die("open_tree");
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_IDMAP;
+  const int mapping = mapping_namespace(st.st_uid, user, st.st_gid, group);
+  attributes.userns_fd = static_cast<__u64>(mapping);
+  if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0) {
+    dprintf(2, "sandy-launch: a directory to be writable belongs to user %u, and its file system can't be id-mapped: %s\n", st.st_uid,
+            strerrordesc_np(errno));
+    _exit(1);
+  }
+  close(mapping);
+  // Only an attached mount can be bound by bubblewrap; our mount namespace is our own.
+  if (syscall(SYS_move_mount, tree, "", fd, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0) die("move_mount");
+  if (dup2(static_cast<int>(tree), fd) < 0) die("dup2");
+  close(static_cast<int>(tree));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  bool switch_user = false;
+  unsigned user = 0, group = 0, parent = 0;
+  int idmaps[256];
+  int idmap_count = 0;
+  int i = 1;
+  for (; i + 1 < argc && strcmp(argv[i], "--") != 0; i += 2) {
+    const char* end = nullptr;
+    if (strcmp(argv[i], "--user") == 0) {
+      user = parse_number(argv[i + 1], &end);
+      if (*end != ':') parse_number("", &end);
+      group = parse_number(end + 1, &end);
+      switch_user = true;
+    } else if (strcmp(argv[i], "--idmap") == 0 && idmap_count < 256) {
+      idmaps[idmap_count++] = static_cast<int>(parse_number(argv[i + 1], &end));
+    } else if (strcmp(argv[i], "--parent") == 0) {
+      parent = parse_number(argv[i + 1], &end);
+    } else {
+      errno = EINVAL;
+      die(argv[i]);
+    }
+  }
+  if (i + 1 >= argc || strcmp(argv[i], "--") != 0) {
+    errno = EINVAL;
+    die("usage: sandy-launch [--user UID:GID] [--idmap FD]... --parent PID -- BWRAP ARGUMENT...");
+  }
+  char** program = argv + i + 1;
+
+  if (switch_user) {
+    if (idmap_count > 0) {
+      if (unshare(CLONE_NEWNS) != 0) die("a mount namespace for id-mapped mounts");
+      if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) die("mount propagation");
+      for (int k = 0; k < idmap_count; ++k) idmap_tree(idmaps[k], user, group);
+    }
+    // For good: with all three ids changed, no capability is left, and none comes back by execve (capabilities(7)).
+    if (setgroups(0, nullptr) != 0 || setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0) die("becoming an unprivileged user");
+  } else if (geteuid() == 0) {
+    errno = EPERM;
+    die("started as root without --user");
+  }
+  // After the change of ids, which clears it. bubblewrap sets it again for itself; this covers the time until then.
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) die("prctl");
+  if (static_cast<unsigned>(getppid()) != parent) _exit(1);
+  char* environment[] = {nullptr};
+  execve(program[0], program, environment);
+  die(program[0]);
+}

@@ -1,0 +1,46 @@
+// What this host is and has: the plan's second input. Values only; host/ finds them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace sandy::plan {
+
+enum class FileType { missing, directory, file, other };  // other: socket, FIFO, device
+
+// A symbolic link that was met on the way to a path: where it is (no links in `path` itself) and its text.
+struct Symlink {
+  std::string path, target;
+  bool operator==(const Symlink&) const = default;
+};
+
+// A host path, resolved when the sandbox is planned.
+struct HostPath {
+  std::string canonical;  // without links; of a missing path: what would be created
+  FileType type = FileType::missing;
+  std::vector<Symlink> links;
+  bool operator==(const HostPath&) const = default;
+};
+
+struct HostFacts {
+  std::uint32_t uid = 0, gid = 0;          // of the caller
+  std::string home;                        // of the caller
+  std::string bwrap;                       // path of bubblewrap
+  std::set<std::string> bwrap_options;     // "--bind-fd", ...: what this bubblewrap knows
+  std::map<std::string, std::string> environment;  // the caller's: looked at only for the names that a policy passes, PATH and TERM
+  std::map<std::string, HostPath> paths;   // by the path that was asked for: every one that the plan may need
+  std::vector<std::string> etc_names;      // of the /etc entries that the default view has, those this host has
+  HostPath state_dir;                      // Sandy's own: hidden where a rule would show it
+  bool can_idmap = false;                  // as root: may make id-mapped mounts (mount_setattr(2))
+};
+
+// The paths, apart from the policy's own, that the plan asks facts about.
+const std::vector<std::string>& system_paths();
+
+// Entries of /etc that programs need and that hold nothing private. The rest of /etc is not shown.
+const std::vector<std::string>& etc_candidates();
+
+}  // namespace sandy::plan

@@ -1,0 +1,82 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+
+#include "plan/environment.h"
+#include "plan/filesystem_view.h"
+
+namespace sandy::plan {
+namespace {
+
+// As root the sandbox's processes become this user: files that root owns are then not theirs. 65534 is `nobody`, which
+// exists in every user namespace and owns nothing.
+constexpr std::uint32_t kNobody = 65534;
+
+constexpr const char* kNeeded[] = {"--args", "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts",
+                                   "--unshare-cgroup-try", "--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1",
+                                   "--perms", "--size", "--remount-ro", "--ro-bind-data", "--seccomp", "--hostname", "--uid", "--gid"};
+
+}  // namespace
+
+Result<SandboxPlan> make_plan(const policy::SandboxPolicy& policy, const HostFacts& facts) {
+  SandboxPlan plan;
+  plan.bwrap = facts.bwrap;
+  for (const char* option : kNeeded) {
+    if (!facts.bwrap_options.contains(option)) {
+      return fail("bubblewrap", facts.bwrap + " has no option " + option, "install bubblewrap 0.8.0 or newer");
+    }
+  }
+  if (auto r = plan_filesystem(policy.fields(), facts, plan); !r) return std::unexpected(r.error());
+  plan.cwd = policy->process.cwd.empty() ? plan.workspace : policy->process.cwd;
+  plan.hostname = policy->process.hostname;
+  plan.uid = policy->process.uid;
+  plan.gid = policy->process.gid;
+  if (facts.uid == 0) plan.host_ids = {kNobody, kNobody};
+  plan.seccomp = policy->seccomp;
+  plan.slots.push_back({.kind = FdSlot::Kind::seccomp, .text = policy->seccomp.base == policy::SeccompBase::file ? policy->seccomp.file
+                                                               : policy->seccomp.base == policy::SeccompBase::strict ? "strict" : "default"});
+  plan.environment = plan_environment(policy.fields(), facts, plan);
+  plan.private_variables = policy->environment.pass;
+  for (const auto& [name, value] : policy->environment.set) plan.private_variables.push_back(name);
+  plan.open_files = policy->limits.open_files.value_or(0);
+  plan.file_size = policy->limits.file_size.value_or(0);
+  plan.wall_time_ms = policy->limits.wall_time_ms.value_or(0);
+  for (const auto& key : policy.degraded()) plan.degraded.emplace_back(key);
+  return plan;
+}
+
+std::vector<std::string> bwrap_options(const SandboxPlan& plan, const std::vector<int>& fds) {
+  std::vector<std::string> out{"--unshare-user",    "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
+                               "--disable-userns",  "--die-with-parent", "--new-session", "--as-pid-1",
+                               "--uid", std::to_string(plan.uid), "--gid", std::to_string(plan.gid), "--hostname", plan.hostname};
+  auto octal = [](unsigned mode) {
+    std::string text;
+    for (int shift = 9; shift >= 0; shift -= 3) text += static_cast<char>('0' + (mode >> shift & 7));
+    return text;
+  };
+  auto add = [&](std::initializer_list<std::string> words) { out.insert(out.end(), words); };
+  for (const MountStep& step : plan.mounts) {
+    if (step.permissions) add({"--perms", octal(*step.permissions)});
+    const std::string fd = step.slot < fds.size() ? std::to_string(fds[step.slot]) : "?";
+    using Kind = MountStep::Kind;
+    switch (step.kind) {
+      case Kind::bind: add({"--bind-fd", fd, step.dest}); break;
+      case Kind::ro_bind: add({"--ro-bind-fd", fd, step.dest}); break;
+      case Kind::symlink: add({"--symlink", step.target, step.dest}); break;
+      case Kind::tmpfs: add({"--size", std::to_string(step.size), "--tmpfs", step.dest}); break;
+      case Kind::proc: add({"--proc", step.dest}); break;
+      case Kind::dev: add({"--dev", step.dest}); break;
+      case Kind::directory: add({"--dir", step.dest}); break;
+      case Kind::ro_data: add({"--ro-bind-data", fd, step.dest}); break;
+      case Kind::remount_ro: add({"--remount-ro", step.dest}); break;
+    }
+  }
+  for (std::size_t i = 0; i < plan.slots.size(); ++i) {
+    if (plan.slots[i].kind == FdSlot::Kind::seccomp) add({"--seccomp", i < fds.size() ? std::to_string(fds[i]) : "?"});
+  }
+  // The agent needs no working directory, and the workspace may be one that only its commands should enter.
+  add({"--chdir", "/"});
+  return out;
+}
+
+}  // namespace sandy::plan

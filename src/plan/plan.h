@@ -1,0 +1,89 @@
+// How a policy is enforced on a host: the plan. A pure value, printed by `sandy plan`, carried out by host/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "plan/host_facts.h"
+#include "policy/policy.h"
+
+namespace sandy::plan {
+
+// Something that a descriptor is opened for before bubblewrap runs. Its number is known only then.
+struct FdSlot {
+  enum class Kind {
+    host_path,   // `text`: a canonical path, opened without following links (openat2(2), RESOLVE_NO_SYMLINKS)
+    state,       // `text`: a directory below the sandbox's own state directory, made if missing
+    etc,         // the view of /etc (EtcView)
+    data,        // `text`: the bytes of a small file
+    agent,       // the sandy-agent program
+    seccomp,     // the compiled filter
+  };
+  Kind kind;
+  std::string text;
+  bool idmap = false;  // as root: shown with the sandbox's user as owner of what root owns
+  bool operator==(const FdSlot&) const = default;
+};
+
+// One operation of bubblewrap on the file system it builds, in order.
+struct MountStep {
+  enum class Kind { bind, ro_bind, symlink, tmpfs, proc, dev, directory, ro_data, remount_ro };
+  Kind kind;
+  std::string dest;                     // absolute path in the sandbox
+  std::size_t slot = 0;                 // bind, ro_bind, ro_data
+  std::string target;                   // symlink
+  std::uint64_t size = 0;               // tmpfs, bytes
+  std::optional<unsigned> permissions;  // tmpfs, directory, ro_data
+  bool operator==(const MountStep&) const = default;
+};
+
+// /etc as the sandbox sees it: copies of some of the host's entries, and files made here.
+struct EtcView {
+  std::vector<std::string> copied;               // names below /etc
+  std::map<std::string, std::string> made;       // name to content
+  std::vector<std::string> directories, files;   // empty ones, for the policy's own mounts below /etc
+  bool operator==(const EtcView&) const = default;
+};
+
+enum class RootKind {
+  private_directory,  // a writable directory in the state directory: unknown top-level names belong to the workspace
+  tmpfs,              // read-only once it is built
+};
+
+struct SandboxPlan {
+  RootKind root = RootKind::tmpfs;
+  std::vector<FdSlot> slots;
+  std::vector<MountStep> mounts;
+  std::optional<EtcView> etc;  // nothing where the policy shows all of the host's /etc
+  std::string workspace;       // in the sandbox
+  std::string home, cwd;
+  std::string hostname;
+  std::uint32_t uid = 0, gid = 0;                       // as seen inside
+  std::optional<std::pair<std::uint32_t, std::uint32_t>> host_ids;  // user and group to switch to first; when the caller is root
+  std::vector<std::string> environment;                 // NAME=value, of commands
+  std::vector<std::string> private_variables;           // names of those whose values the policy gave: not for printing
+  std::vector<std::string> root_names;                  // top-level names that are the system's
+  policy::Seccomp seccomp;
+  std::uint64_t open_files = 0, file_size = 0, wall_time_ms = 0;  // 0 = none
+  std::vector<std::string> degraded;                    // what the policy or the defaults ask for and this host doesn't enforce
+  std::string bwrap;
+
+  bool operator==(const SandboxPlan&) const = default;
+};
+
+// The error names the policy's key, the reason, and what to do.
+Result<SandboxPlan> make_plan(const policy::SandboxPolicy& policy, const HostFacts& facts);
+
+// bubblewrap's options, NUL-separated in an `--args` file: `fds[i]` is the descriptor of slot i. The program to run
+// (the agent's path in the sandbox) is not among them.
+std::vector<std::string> bwrap_options(const SandboxPlan& plan, const std::vector<int>& fds);
+
+// Where the agent program is in the sandbox.
+inline constexpr const char* kAgentPath = "/run/sandy-agent";
+
+}  // namespace sandy::plan

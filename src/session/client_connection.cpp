@@ -1,0 +1,130 @@
+#include "session/client_connection.h"
+
+#include "plan/dump.h"
+
+namespace sandy::session {
+namespace {
+
+bool is_follow_up(std::string_view op) {
+  return op == "data" || op == "eof" || op == "credit" || op == "cancel" || op == "signal" || op == "resize";
+}
+
+}  // namespace
+
+ClientConnection::ClientConnection(Server& server, UniqueFd socket)
+    : server_(server), channel_(wire::Channel::make(server.io().get_executor(), std::move(socket), wire::kMaxRequestPayload)) {}
+
+asio::awaitable<void> ClientConnection::run() {
+  auto self = shared_from_this();
+  while (true) {
+    auto frame = co_await channel_->read();
+    if (!frame) break;
+    if (is_follow_up(frame->op())) {
+      if (active_ && active_->client_id == frame->id) {
+        const auto sandbox = active_->sandbox;
+        sandbox->follow(active_->agent_id, std::move(frame->header), std::move(frame->payload));
+      }
+      continue;
+    }
+    if (active_) break;  // a second request at a time: the client has lost its place
+    co_await handle(std::move(*frame));
+  }
+  if (active_) active_->sandbox->abandon(active_->agent_id);
+  active_.reset();
+  channel_->close();
+  server_.forget(self);
+}
+
+asio::awaitable<void> ClientConnection::handle(wire::Frame frame) {
+  const std::string_view op = frame.op();
+  if (op == "hello") {
+    if (frame.number("version", 0) != wire::kProtocolVersion) {
+      end_error(frame.id, "version", "this sandy speaks version " + std::to_string(wire::kProtocolVersion));
+    } else {
+      end_hello(frame.id);
+    }
+  } else if (op == "connect") {
+    auto fds = channel_->take_fds();
+    if (fds.size() != 1) {
+      end_error(frame.id, "connect", "needs one descriptor");
+    } else {
+      server_.add_connection(std::move(fds.front()));
+      end(frame.id, wire::Json::object());
+    }
+  } else if (op == "create") {
+    co_await create(frame);
+  } else if (op == "plan") {
+    show_plan(frame);
+  } else if (op == "close") {
+    co_await server_.close(std::string(frame.word("sandbox")));
+    end(frame.id, wire::Json::object());
+  } else {
+    forward(std::move(frame));
+  }
+}
+
+asio::awaitable<void> ClientConnection::create(const wire::Frame& frame) {
+  const auto cut = frame.cut();
+  if (!cut || cut->args.size() != 1) co_return end_error(frame.id, "policy", "create needs a policy");
+  auto planned = plan_json(cut->args[0]);
+  if (!planned) co_return end_error(frame.id, "policy", planned.error().text());
+  auto sandbox = co_await Sandbox::start(server_.io().get_executor(), std::move(*planned));
+  if (!sandbox) co_return end_error(frame.id, "start", sandbox.error().text());
+  server_.add(*sandbox);
+  end_created(frame.id, **sandbox);
+}
+
+void ClientConnection::end_hello(std::uint32_t id) {
+  end(id, {{"version", wire::kProtocolVersion}, {"program", std::string("sandy ") + SANDY_VERSION}});
+}
+
+void ClientConnection::end_created(std::uint32_t id, const Sandbox& sandbox) {
+  std::string payload;
+  wire::Json lengths = wire::Json::array();
+  for (const std::string& text : {sandbox.plan().workspace, sandbox.plan().home, sandbox.workspace_on_host()}) {
+    lengths.push_back(text.size());
+    payload += text;
+  }
+  end(id, {{"sandbox", sandbox.id()}, {"degraded", sandbox.plan().degraded}, {"args", std::move(lengths)}}, std::move(payload));
+}
+
+void ClientConnection::show_plan(const wire::Frame& frame) {
+  const auto cut = frame.cut();
+  if (!cut || cut->args.size() != 1) return end_error(frame.id, "policy", "plan needs a policy");
+  const auto planned = plan_json(cut->args[0]);
+  if (!planned) return end_error(frame.id, "policy", planned.error().text());
+  end(frame.id, wire::Json::object(), plan::dump_json(planned->plan));
+}
+
+void ClientConnection::forward(wire::Frame frame) {
+  const auto sandbox = server_.find(frame.word("sandbox"));
+  if (!sandbox) return end_error(frame.id, "no_sandbox", "there is no such sandbox, or it was closed");
+  if (!sandbox->alive()) return end_error(frame.id, "no_sandbox", sandbox->end_reason());
+  frame.header.erase("sandbox");
+  // The request is open before the agent hears of it, so that its answer finds it.
+  active_ = Active{frame.id, 0, sandbox};
+  active_->agent_id = sandbox->open(std::move(frame.header), std::move(frame.payload), shared_from_this());
+}
+
+void ClientConnection::on_event(wire::Frame event) {
+  if (!active_) return;
+  event.header["id"] = active_->client_id;
+  if (event.ev() == "end") active_.reset();
+  std::vector<std::pair<wire::Json, std::string>> frames;
+  frames.emplace_back(std::move(event.header), std::move(event.payload));
+  channel_->post_all(std::move(frames));
+}
+
+void ClientConnection::end(std::uint32_t id, wire::Json fields, std::string payload) {
+  fields["id"] = id;
+  fields["ev"] = "end";
+  std::vector<std::pair<wire::Json, std::string>> frames;
+  frames.emplace_back(std::move(fields), std::move(payload));
+  channel_->post_all(std::move(frames));
+}
+
+void ClientConnection::end_error(std::uint32_t id, const char* error, const std::string& detail) {
+  end(id, {{"error", error}, {"detail", detail}});
+}
+
+}  // namespace sandy::session

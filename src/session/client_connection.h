@@ -1,0 +1,40 @@
+// One connection of a client: one request at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "session/server.h"
+#include "session/wire/channel.h"
+
+namespace sandy::session {
+
+class ClientConnection : public EventSink, public std::enable_shared_from_this<ClientConnection> {
+ public:
+  ClientConnection(Server& server, UniqueFd socket);
+
+  // Serves until the client closes; what is open then is cancelled.
+  asio::awaitable<void> run();
+  void on_event(wire::Frame event) override;
+
+ private:
+  asio::awaitable<void> handle(wire::Frame frame);
+  asio::awaitable<void> create(const wire::Frame& frame);
+  void show_plan(const wire::Frame& frame);
+  void forward(wire::Frame frame);
+  void end(std::uint32_t id, wire::Json fields, std::string payload = {});
+  void end_hello(std::uint32_t id);
+  void end_created(std::uint32_t id, const Sandbox& sandbox);
+  void end_error(std::uint32_t id, const char* error, const std::string& detail);
+
+  Server& server_;
+  std::shared_ptr<wire::Channel> channel_;
+  struct Active {
+    std::uint32_t client_id = 0, agent_id = 0;
+    std::shared_ptr<Sandbox> sandbox;
+  };
+  std::optional<Active> active_;
+};
+
+}  // namespace sandy::session

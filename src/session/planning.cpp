@@ -1,0 +1,147 @@
+#include "session/planning.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/unique_fd.h"
+#include "host/facts.h"
+#include "host/path_resolver.h"
+#include "host/state_directory.h"
+#include "plan/seccomp/seccomp_compile.h"
+#include "policy/broad_workspace.h"
+#include "policy/json_reader.h"
+#include "policy/validate.h"
+
+namespace sandy::session {
+namespace {
+
+constexpr off_t kMaxSeccompFile = 1 << 20;
+
+constexpr seccomp::Arch kArch =
+#if defined(__x86_64__)
+    seccomp::Arch::x86_64;
+#elif defined(__aarch64__)
+    seccomp::Arch::aarch64;
+#endif
+
+Result<std::string> read_seccomp_file(const std::string& path) {
+  const std::string what = "seccomp.file: \"" + printable(path) + "\"";
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat st{};
+  if (!fd || ::fstat(fd.get(), &st) != 0) return fail(what, errno_text(errno));
+  if (!S_ISREG(st.st_mode) || st.st_size > kMaxSeccompFile) return fail(what, "is no file of at most 1 MiB");
+  std::string text(static_cast<std::size_t>(st.st_size), '\0');
+  std::size_t have = 0;
+  while (have < text.size()) {
+    const ssize_t n = ::read(fd.get(), text.data() + have, text.size() - have);
+    if (n <= 0) break;
+    have += static_cast<std::size_t>(n);
+  }
+  text.resize(have);
+  return text;
+}
+
+Result<seccomp::Policy> load_seccomp(const policy::Seccomp& policy) {
+  if (policy.base != policy::SeccompBase::file) {
+    auto found = seccomp::builtin(policy.base == policy::SeccompBase::strict ? "strict" : "default");
+    if (!found) return std::unexpected(found.error());
+    return **found;
+  }
+  auto text = read_seccomp_file(policy.file);
+  if (!text) return std::unexpected(text.error());
+  return seccomp::parse_policy(*text, policy.file);
+}
+
+Result<std::string> compile_filter(const policy::Seccomp& policy) {
+  const seccomp::CompileOptions options{.allow_ptrace = policy.unsafe_ptrace};
+  Result<seccomp::Program> program = [&]() -> Result<seccomp::Program> {
+    if (policy.base != policy::SeccompBase::file) {
+      return seccomp::builtin_program(policy.base == policy::SeccompBase::strict ? "strict" : "default", kArch, options);
+    }
+    auto loaded = load_seccomp(policy);
+    if (!loaded) return std::unexpected(loaded.error());
+    return seccomp::compile(*loaded, kArch, options);
+  }();
+  if (!program) return std::unexpected(program.error());
+  return std::string(seccomp::as_bytes(*program));
+}
+
+std::string resolved(const std::string& path) {
+  const auto host = path.empty() ? Result<plan::HostPath>(fail("", "")) : host::resolve_path(path);
+  return host ? host->canonical : path;
+}
+
+// What policy::validate() checked of the paths as they were written, of what they are.
+Result<void> check_resolved(const policy::SandboxPolicy& policy, const plan::HostFacts& facts) {
+  if (policy->filesystem.unsafe_broad_workspace) return {};
+  policy::Caller caller = this_caller();
+  caller.home = resolved(caller.home);
+  caller.state_dir = resolved(caller.state_dir);
+  auto check = [&](const std::string& path, const std::string& key) -> Result<void> {
+    const std::string canonical = facts.paths.at(path).canonical;
+    if (const auto reason = policy::broad_workspace_reason(canonical, caller)) {
+      return fail(key + ": \"" + printable(path) + "\"", "is \"" + printable(canonical) + "\", too much to be writable: " + *reason,
+                  "name a directory for this work alone, or set filesystem.unsafe_broad_workspace");
+    }
+    return {};
+  };
+  if (policy->filesystem.workspace.mode == policy::WorkspaceMode::bind) {
+    if (auto r = check(policy->filesystem.workspace.path, "filesystem.workspace.path"); !r) return r;
+  }
+  for (const auto& rule : policy->filesystem.rules) {
+    if (rule.access != policy::Access::write) continue;
+    if (auto r = check(rule.path, rule.key); !r) return r;
+  }
+  return {};
+}
+
+}  // namespace
+
+policy::Caller this_caller() {
+  std::error_code error;
+  const auto cwd = std::filesystem::current_path(error);
+  return {.home = host::home_directory(), .cwd = error ? "/" : cwd.string(), .state_dir = host::StateDirectory::likely_path(), .uid = ::geteuid()};
+}
+
+Result<policy::SandboxPolicy> validate_here(const policy::PolicyDraft& draft) { return policy::validate(draft, this_caller()); }
+
+Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy) {
+  // The facts that don't depend on the policy are the same while we run.
+  static const Result<plan::HostFacts> common = host::host_facts();
+  if (!common) return std::unexpected(common.error());
+  plan::HostFacts facts = *common;
+  if (auto r = host::add_policy_paths(policy.fields(), facts); !r) return std::unexpected(r.error());
+  if (auto r = check_resolved(policy, facts); !r) return std::unexpected(r.error());
+  auto plan = plan::make_plan(policy, facts);
+  if (!plan) return std::unexpected(plan.error());
+  auto filter = compile_filter(policy->seccomp);
+  if (!filter) return std::unexpected(filter.error());
+  return PlannedSandbox{policy, std::move(*plan), std::move(*filter)};
+}
+
+Result<std::vector<std::string>> seccomp_rows(const policy::Seccomp& policy) {
+  const auto loaded = load_seccomp(policy);
+  if (!loaded) return std::unexpected(loaded.error());
+  return seccomp::describe(*loaded, kArch, {.allow_ptrace = policy.unsafe_ptrace});
+}
+
+Result<std::vector<std::string>> seccomp_weakenings(const policy::Seccomp& policy) {
+  const auto loaded = load_seccomp(policy);
+  if (!loaded) return std::unexpected(loaded.error());
+  return seccomp::weakens(*loaded);
+}
+
+Result<PlannedSandbox> plan_json(std::string_view json) {
+  auto draft = policy::read_policy(json);
+  if (!draft) return std::unexpected(draft.error());
+  auto policy = validate_here(*draft);
+  if (!policy) return std::unexpected(policy.error());
+  return plan_here(*policy);
+}
+
+}  // namespace sandy::session

@@ -1,0 +1,37 @@
+// From a policy's text to a plan on this host: the pure parts and the probes between them, in their order.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "plan/plan.h"
+#include "policy/caller.h"
+#include "policy/draft.h"
+#include "policy/policy.h"
+
+namespace sandy::session {
+
+struct PlannedSandbox {
+  policy::SandboxPolicy policy;
+  plan::SandboxPlan plan;
+  std::string seccomp;  // the compiled filter for this machine: struct sock_filter[]
+};
+
+// Who asks, for policy::validate(): this process's user and working directory.
+policy::Caller this_caller();
+
+Result<policy::SandboxPolicy> validate_here(const policy::PolicyDraft& draft);
+
+// Resolves the policy's paths, checks again what they really are, makes the plan and compiles the filter. Starts nothing.
+Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy);
+
+// The policy's seccomp rows for this machine, as `sandy plan` prints them, and what it permits that the default refuses.
+Result<std::vector<std::string>> seccomp_rows(const policy::Seccomp& policy);
+Result<std::vector<std::string>> seccomp_weakenings(const policy::Seccomp& policy);
+
+// read_policy(), validate_here() and plan_here().
+Result<PlannedSandbox> plan_json(std::string_view json);
+
+}  // namespace sandy::session

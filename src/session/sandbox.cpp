@@ -1,0 +1,231 @@
+#include "session/sandbox.h"
+
+#include <signal.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cerrno>
+
+#include "host/diagnose.h"
+#include "session/wire/configuration.h"
+
+namespace sandy::session {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace asio::experimental::awaitable_operators;
+
+constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
+constexpr auto kStartLimit = 20s;  // a loaded machine is slow; a hung start is not waited for
+constexpr auto kExitLimit = 2s;    // from the agent's end to bubblewrap's
+constexpr std::size_t kMaxMessages = 8'192;
+
+std::string new_id() {
+  std::array<unsigned char, 8> bytes;
+  while (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {}
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string out;
+  for (const unsigned char byte : bytes) {
+    out += kHex[byte >> 4];
+    out += kHex[byte & 15];
+  }
+  return out;
+}
+
+}  // namespace
+
+Sandbox::Sandbox(asio::any_io_executor executor, PlannedSandbox planned)
+    : executor_(executor),
+      planned_(std::move(planned)),
+      id_(new_id()),
+      closed_(executor, asio::steady_timer::time_point::max()),
+      life_(executor) {}
+
+asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_executor executor, PlannedSandbox planned) {
+  std::shared_ptr<Sandbox> self(new Sandbox(executor, std::move(planned)));
+  auto launched = host::launch(self->planned_.plan, self->id_, self->planned_.seccomp);
+  if (!launched) co_return std::unexpected(launched.error());
+  self->launched_ = std::move(*launched);
+  self->channel_ = wire::Channel::make(executor, std::move(self->launched_.agent), wire::kMaxReplyPayload);
+  if (auto answered = co_await self->handshake(); !answered) {
+    self->channel_->close();
+    const std::string messages = co_await self->read_messages();
+    co_await self->wait_for_exit(kExitLimit);
+    co_return std::unexpected(host::explain_start_failure(self->planned_.plan, messages, answered.error()));
+  }
+  self->alive_ = true;
+  asio::co_spawn(executor, [self] { return self->read_events(); }, asio::detached);
+  if (self->planned_.plan.wall_time_ms != 0) asio::co_spawn(executor, [self] { return self->limit_life(); }, asio::detached);
+  co_return self;
+}
+
+asio::awaitable<Result<void>> Sandbox::handshake() {
+  const auto& plan = planned_.plan;
+  wire::Configuration configuration;
+  configuration.workspace = plan.workspace;
+  configuration.home = plan.home;
+  configuration.cwd = plan.cwd;
+  configuration.root_names = plan.root_names;
+  configuration.environment = plan.environment;
+  configuration.workspace_names = plan.root == plan::RootKind::private_directory;
+  configuration.open_files = plan.open_files;
+  configuration.file_size = plan.file_size;
+  auto frame = wire::encode_configuration(configuration);
+  channel_->post(frame.header, frame.payload);
+  asio::steady_timer limit(executor_, kStartLimit);
+  auto outcome = co_await (channel_->read() || limit.async_wait(kNoError));
+  if (outcome.index() == 1) {
+    ::kill(launched_.pid, SIGKILL);
+    co_return fail("sandbox", "did not answer within 20 s");
+  }
+  auto& reply = std::get<0>(outcome);
+  if (!reply) co_return std::unexpected(reply.error());
+  if (reply->ev() != "end" || reply->number("version", 0) != wire::kProtocolVersion) co_return fail("sandy-agent", "answered with another protocol version");
+  co_return Result<void>();
+}
+
+std::string Sandbox::workspace_on_host() const {
+  const bool is_private = planned_.policy->filesystem.workspace.mode == policy::WorkspaceMode::private_;
+  if (!is_private || !launched_.directory) return {};
+  return launched_.directory->path() + "/root" + planned_.plan.workspace;
+}
+
+std::uint32_t Sandbox::open(wire::Json header, std::string payload, std::shared_ptr<EventSink> sink) {
+  while (next_id_ == 0 || open_.contains(next_id_)) ++next_id_;
+  const std::uint32_t id = next_id_++;
+  header["id"] = id;
+  if (!alive()) {
+    wire::Frame end;
+    end.header = {{"id", id}, {"ev", "end"}, {"error", "no_sandbox"}, {"detail", end_reason_}};
+    asio::post(executor_, [sink, end]() mutable { sink->on_event(std::move(end)); });
+    return id;
+  }
+  open_[id] = {std::move(sink), 0};
+  std::vector<std::pair<wire::Json, std::string>> frames;
+  frames.emplace_back(std::move(header), std::move(payload));
+  channel_->post_all(std::move(frames));
+  return id;
+}
+
+void Sandbox::follow(std::uint32_t id, wire::Json header, std::string payload) {
+  const auto it = open_.find(id);
+  if (it == open_.end() || !alive()) return;
+  if (const auto op = header.find("op"); op != header.end() && *op == "credit") {
+    const auto bytes = header.value("bytes", std::size_t{0});
+    it->second.under_way -= std::min(it->second.under_way, bytes);
+  }
+  header["id"] = id;
+  std::vector<std::pair<wire::Json, std::string>> frames;
+  frames.emplace_back(std::move(header), std::move(payload));
+  channel_->post_all(std::move(frames));
+}
+
+void Sandbox::abandon(std::uint32_t id) {
+  if (open_.erase(id) > 0 && alive()) channel_->post({{"id", id}, {"op", "cancel"}});
+}
+
+asio::awaitable<void> Sandbox::read_events() {
+  auto self = shared_from_this();
+  while (alive_) {
+    auto event = co_await channel_->read();
+    if (!event) break;
+    dispatch(std::move(*event));
+  }
+  alive_ = false;
+  if (end_reason_.empty()) end_reason_ = "the sandbox ended: its agent is gone";
+  fail_open(end_reason_);
+  if (!closing_) co_await close(end_reason_);
+}
+
+void Sandbox::dispatch(wire::Frame event) {
+  const auto it = open_.find(event.id);
+  if (it == open_.end()) return;  // ended or abandoned
+  const auto sink = it->second.sink;
+  if (event.ev() == "end") {
+    open_.erase(it);
+  } else {
+    // Flow control is the agent's promise, and the agent is not trusted.
+    it->second.under_way += event.payload.size();
+    if (it->second.under_way > wire::kWindowBytes) {
+      end_reason_ = "the sandbox was ended: its agent sent more than it may";
+      alive_ = false;
+      channel_->close();
+      return;
+    }
+  }
+  sink->on_event(std::move(event));
+}
+
+void Sandbox::fail_open(const std::string& reason) {
+  auto open = std::exchange(open_, {});
+  for (auto& [id, entry] : open) {
+    wire::Frame end;
+    end.id = id;
+    end.header = {{"id", id}, {"ev", "end"}, {"error", "no_sandbox"}, {"detail", reason}};
+    entry.sink->on_event(std::move(end));
+  }
+}
+
+asio::awaitable<std::string> Sandbox::read_messages() {
+  std::string out;
+  if (!launched_.messages) co_return out;
+  asio::posix::stream_descriptor pipe(executor_, launched_.messages.release());
+  asio::steady_timer limit(executor_, kExitLimit);
+  std::array<char, 4096> buffer;
+  while (out.size() < kMaxMessages) {
+    auto read = co_await (pipe.async_read_some(asio::buffer(buffer), kNoError) || limit.async_wait(kNoError));
+    if (read.index() == 1) break;
+    const auto [error, n] = std::get<0>(read);
+    if (error || n == 0) break;
+    out.append(buffer.data(), n);
+  }
+  co_return out;
+}
+
+asio::awaitable<bool> Sandbox::wait_for_exit(std::chrono::milliseconds limit) {
+  if (launched_.pid < 0) co_return true;
+  asio::posix::stream_descriptor ended(executor_, launched_.pidfd.release());
+  asio::steady_timer timer(executor_, limit);
+  auto waited = co_await (ended.async_wait(asio::posix::descriptor_base::wait_read, kNoError) || timer.async_wait(kNoError));
+  const bool in_time = waited.index() == 0;
+  if (!in_time) {
+    // bubblewrap's own end takes its sandbox along (--die-with-parent, and the PID namespace's first process with it).
+    ::kill(launched_.pid, SIGKILL);
+    co_await ended.async_wait(asio::posix::descriptor_base::wait_read, kNoError);
+  }
+  int status = 0;
+  while (::waitpid(launched_.pid, &status, 0) < 0 && errno == EINTR) {}
+  launched_.pid = -1;
+  co_return in_time;
+}
+
+asio::awaitable<void> Sandbox::limit_life() {
+  auto self = shared_from_this();
+  life_.expires_after(std::chrono::milliseconds(planned_.plan.wall_time_ms));
+  const auto [error] = co_await life_.async_wait(kNoError);
+  if (!error && alive_) co_await close("the sandbox's time limit (limits.wall_time) was reached");
+}
+
+asio::awaitable<void> Sandbox::close(std::string reason) {
+  auto self = shared_from_this();
+  if (closing_) {
+    // Somebody else closes it: wait for that.
+    while (launched_.directory || launched_.pid >= 0) {
+      const auto [error] = co_await closed_.async_wait(kNoError);
+      if (error) break;
+    }
+    co_return;
+  }
+  closing_ = true;
+  if (end_reason_.empty()) end_reason_ = std::move(reason);
+  alive_ = false;
+  life_.cancel();
+  channel_->close();  // the agent ends, and it is pid 1
+  fail_open(end_reason_);
+  co_await wait_for_exit(kExitLimit);
+  launched_.directory.reset();
+  closed_.cancel();
+}
+
+}  // namespace sandy::session

@@ -1,0 +1,76 @@
+// A sandbox that is alive: its processes, its agent, and the requests that are open there.
+#pragma once
+
+#include <boost/asio.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "host/launch.h"
+#include "session/planning.h"
+#include "session/wire/channel.h"
+
+namespace sandy::session {
+
+namespace asio = boost::asio;
+
+// Who asked for something: gets the request's events in their order, the last being its `end`.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  // `event` is hostile: anything in the sandbox may have made it. Header keys and payload are as they came.
+  virtual void on_event(wire::Frame event) = 0;
+};
+
+class Sandbox : public std::enable_shared_from_this<Sandbox> {
+ public:
+  // Starts it and waits until its agent answers. The error says what could not be had, why, and how to get it; nothing is left then.
+  static asio::awaitable<Result<std::shared_ptr<Sandbox>>> start(asio::any_io_executor executor, PlannedSandbox planned);
+
+  const std::string& id() const { return id_; }
+  const plan::SandboxPlan& plan() const { return planned_.plan; }
+  std::string workspace_on_host() const;  // directory of a private workspace, "" otherwise
+  bool alive() const { return channel_ != nullptr && alive_; }
+  const std::string& end_reason() const { return end_reason_; }  // when not alive
+
+  // Opens a request at the agent. `header` has `op` and fields; its id is set here, and returned.
+  std::uint32_t open(wire::Json header, std::string payload, std::shared_ptr<EventSink> sink);
+  // A further frame (`data`, `credit`, `cancel`, …) of an open request.
+  void follow(std::uint32_t id, wire::Json header, std::string payload);
+  // Events of this request are dropped from now on; the agent is told to cancel it.
+  void abandon(std::uint32_t id);
+
+  // Ends everything in it, and returns when its processes are gone and its directory is removed.
+  asio::awaitable<void> close(std::string reason);
+
+ private:
+  struct Open {
+    std::shared_ptr<EventSink> sink;
+    std::size_t under_way = 0;  // stream bytes that the requester has not given back
+  };
+
+  Sandbox(asio::any_io_executor executor, PlannedSandbox planned);
+  asio::awaitable<Result<void>> handshake();
+  asio::awaitable<void> read_events();
+  asio::awaitable<std::string> read_messages();
+  asio::awaitable<bool> wait_for_exit(std::chrono::milliseconds limit);
+  asio::awaitable<void> limit_life();
+  void dispatch(wire::Frame event);
+  void fail_open(const std::string& reason);
+
+  asio::any_io_executor executor_;
+  PlannedSandbox planned_;
+  std::string id_;
+  host::LaunchedSandbox launched_;
+  std::shared_ptr<wire::Channel> channel_;
+  std::map<std::uint32_t, Open> open_;
+  std::uint32_t next_id_ = 1;
+  bool alive_ = false, closing_ = false;
+  asio::steady_timer closed_, life_;
+  std::string end_reason_;
+};
+
+}  // namespace sandy::session

@@ -1,0 +1,174 @@
+#include "session/wire/channel.h"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace sandy::wire {
+namespace {
+
+constexpr std::size_t kReadBytes = 65'536;
+constexpr std::size_t kMaxFds = 4;  // SCM_RIGHTS descriptors taken from one message; the kernel closes the rest
+constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
+
+}  // namespace
+
+Channel::Channel(asio::any_io_executor executor, UniqueFd socket, std::size_t max_payload)
+    : socket_(executor, socket.release()),
+      drained_(executor, asio::steady_timer::time_point::max()),
+      max_payload_(max_payload) {
+  socket_.non_blocking(true);
+}
+
+asio::awaitable<bool> Channel::fill() {
+  if (input_start_ > 0 && input_start_ == input_.size()) {
+    input_.clear();
+    input_start_ = 0;
+    if (input_.capacity() > 4 * kReadBytes) input_.shrink_to_fit();
+  }
+  while (true) {
+    const std::size_t have = input_.size();
+    std::array<char, CMSG_SPACE(sizeof(int) * kMaxFds)> control;
+    ssize_t n = -1;
+    // resize_and_overwrite (C++23) keeps the new bytes from being zeroed first.
+    input_.resize_and_overwrite(have + kReadBytes, [&](char* data, std::size_t) {
+      iovec iov{data + have, kReadBytes};
+      msghdr message{};
+      message.msg_iov = &iov;
+      message.msg_iovlen = 1;
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      n = ::recvmsg(socket_.native_handle(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+      if (n >= 0) {
+        for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
+          if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+          for (std::size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
+            int fd = -1;
+            std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
+            fds_.emplace_back(fd);
+          }
+        }
+      }
+      return have + (n > 0 ? static_cast<std::size_t>(n) : 0);
+    });
+    if (n > 0) co_return true;
+    if (n == 0) co_return false;
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN && errno != EWOULDBLOCK) co_return false;
+    const auto [error] = co_await socket_.async_wait(asio::posix::descriptor_base::wait_read, kNoError);
+    if (error || !socket_.is_open()) co_return false;
+  }
+}
+
+asio::awaitable<Result<Frame>> Channel::read() {
+  auto available = [&] { return std::string_view(input_).substr(input_start_); };
+  while (available().size() < kPrefixBytes) {
+    if (!co_await fill()) co_return fail("connection", available().empty() ? "closed" : "closed in the middle of a frame");
+  }
+  const auto sizes = read_sizes(available(), max_payload_);
+  if (!sizes) co_return fail("connection", "a frame is over the limits");
+  while (available().size() < kPrefixBytes + sizes->header) {
+    if (!co_await fill()) co_return fail("connection", "closed in the middle of a frame");
+  }
+  auto frame = parse_header(available().substr(kPrefixBytes, sizes->header));
+  if (!frame) co_return std::unexpected(frame.error());
+  input_start_ += kPrefixBytes + sizes->header;
+  frame->payload.reserve(sizes->payload);
+  while (frame->payload.size() < sizes->payload) {
+    if (available().empty() && !co_await fill()) co_return fail("connection", "closed in the middle of a frame");
+    const auto piece = available().substr(0, sizes->payload - frame->payload.size());
+    frame->payload += piece;
+    input_start_ += piece.size();
+  }
+  co_return std::move(*frame);
+}
+
+void Channel::flush() {
+  while (!output_.empty() && !broken_) {
+    std::array<iovec, 16> iov{};
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < output_.size() && count < iov.size(); ++i, ++count) {
+      const std::size_t skip = i == 0 ? output_offset_ : 0;
+      iov[count] = {output_[i].data() + skip, output_[i].size() - skip};
+    }
+    msghdr message{};
+    message.msg_iov = iov.data();
+    message.msg_iovlen = count;
+    const ssize_t n = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      if (errno == EAGAIN || errno == EWOULDBLOCK) return;
+      broken_ = true;
+      break;
+    }
+    auto left = static_cast<std::size_t>(n);
+    queued_ -= left;
+    while (!output_.empty() && left >= output_.front().size() - output_offset_) {
+      left -= output_.front().size() - output_offset_;
+      output_offset_ = 0;
+      output_.pop_front();
+    }
+    output_offset_ += left;
+  }
+  if (broken_) {
+    output_.clear();
+    queued_ = output_offset_ = 0;
+  }
+  if (output_.empty()) drained_.cancel();
+}
+
+// `self` keeps the channel alive while its output is on the way.
+asio::awaitable<void> Channel::drain(std::shared_ptr<Channel> self) {
+  while (!output_.empty() && !broken_) {
+    const auto [error] = co_await socket_.async_wait(asio::posix::descriptor_base::wait_write, kNoError);
+    if (error || !socket_.is_open()) broken_ = true;
+    flush();
+  }
+  self->draining_ = false;
+}
+
+void Channel::post_all(std::vector<std::pair<Json, std::string>> frames) {
+  if (broken_ || !socket_.is_open()) return;
+  const bool was_empty = output_.empty();
+  for (auto& [header, payload] : frames) {
+    std::string head = encode_head(header, payload.size());
+    if (payload.size() <= 4096) {
+      head += payload;
+      payload.clear();
+    }
+    queued_ += head.size() + payload.size();
+    output_.push_back(std::move(head));
+    if (!payload.empty()) output_.push_back(std::move(payload));
+  }
+  if (was_empty) flush();
+  if (!output_.empty() && !draining_) {
+    draining_ = true;
+    asio::co_spawn(socket_.get_executor(), drain(shared_from_this()), asio::detached);
+  }
+}
+
+void Channel::post(const Json& header, std::string_view payload) {
+  std::vector<std::pair<Json, std::string>> frames;
+  frames.emplace_back(header, std::string(payload));
+  post_all(std::move(frames));
+}
+
+asio::awaitable<bool> Channel::send(Json header, std::string payload) {
+  std::vector<std::pair<Json, std::string>> frames;
+  frames.emplace_back(std::move(header), std::move(payload));
+  post_all(std::move(frames));
+  while (!output_.empty() && !broken_) co_await drained_.async_wait(kNoError);
+  co_return !broken_ && socket_.is_open();
+}
+
+void Channel::close() {
+  broken_ = true;
+  boost::system::error_code ignored;
+  socket_.close(ignored);
+  drained_.cancel();
+}
+
+}  // namespace sandy::wire
