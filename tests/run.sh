@@ -1,0 +1,279 @@
+#!/usr/bin/env bash
+# Installs what the tests need, builds, and runs all suites: from a fresh checkout on Debian 12 or 13, with nothing prepared.
+#
+# usage: tests/run.sh [--quick] [--only NAME]...
+#
+#   cpp          all C++ tests, with ASan and UBSan, warnings are errors (ctest)
+#   python-unit  the Python package against a fake server
+#   python       the Python package with real sandboxes, with the standard suite of langchain-tests
+#   integration  the programs: tests/integration
+#   escape       attacks on the sandbox: tests/escape
+#   wheel        the wheel, installed in a virtual environment of its own
+#   sanitized    real sandboxes once more, with the ASan and UBSan programs
+#   root         started as root: the standard suite, and the tests marked `root`
+#
+# --quick: cpp and python-unit. --only: these suites alone; may be repeated.
+#
+# Started as root, it makes the unprivileged user sandy-test for the time of the run, and all suites but `root` run as that user; from
+# a checkout that this user can't read, in a copy. Started by another user, they run as that one, and `root` does not run.
+# SANDY_MUST_WORK=1 (the default where CI=true): what this machine lacks is a failure, not a skip.
+# Logs and JUnit files: build/test-results/. Exit status 1 if anything failed.
+set -euo pipefail
+source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+cd "$source_dir"
+umask 022
+export LC_ALL=C.UTF-8
+
+all_suites=(cpp python-unit python integration escape wheel sanitized root)
+suites=()
+usage() { sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; }
+while [ $# -gt 0 ]; do
+  case $1 in
+  --quick) suites+=(cpp python-unit) ;;
+  --only)
+    if [ $# -lt 2 ] || [[ " ${all_suites[*]} " != *" $2 "* ]]; then
+      usage >&2
+      exit 2
+    fi
+    suites+=("$2")
+    shift
+    ;;
+  -h | --help)
+    usage
+    exit 0
+    ;;
+  *)
+    usage >&2
+    exit 2
+    ;;
+  esac
+  shift
+done
+[ ${#suites[@]} -gt 0 ] || suites=("${all_suites[@]}")
+wants() {
+  local name
+  for name; do [[ " ${suites[*]} " == *" $name "* ]] && return; done
+  return 1
+}
+must_work=${SANDY_MUST_WORK:-$([ "${CI:-}" = true ] && echo 1 || echo 0)}
+
+results=$source_dir/build/test-results
+rm -rf "$results"
+mkdir -p "$results"
+log_dir=$results
+. packaging/steps.sh
+. packaging/dependencies/install.sh
+
+user=sandy-test # of the suites, when started as root
+made_user= copied=
+on_exit() {
+  local status=$?
+  trap - EXIT
+  end_steps
+  if [ -n "$made_user" ]; then
+    end_processes
+    userdel -r "$user" >/dev/null 2>&1 || note "left behind: the user $user"
+  fi
+  [ -z "$copied" ] || rm -rf "$copied"
+  exit $status
+}
+trap on_exit EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+is_root() { [ "$(id -u)" = 0 ]; }
+
+# The processes of the test user, none of which may be left.
+user_processes() { ps -u "$user" -o pid=,args= 2>/dev/null || true; }
+end_processes() {
+  local pid
+  for pid in $(user_processes | awk '{print $1}'); do kill -KILL "$pid" 2>/dev/null || true; done
+  sleep 0.2
+}
+
+# plainly COMMAND...: with a clean environment, as the test user where there is one, else as we are.
+plainly() {
+  local home=$HOME who=()
+  if is_root; then
+    home=$(getent passwd "$user" | cut -d: -f6)
+    who=(setpriv --reuid "$user" --regid "$user" --init-groups)
+  fi
+  "${who[@]}" env -i "${settings[@]}" HOME="$home" USER="$(is_root && echo "$user" || id -un)" "$@"
+}
+
+prepare_user() {
+  is_root || return 0
+  if ! getent passwd "$user" >/dev/null; then
+    useradd --create-home --shell /bin/sh "$user"
+    made_user=1
+  fi
+  [ -z "$(user_processes)" ] || die "the user $user has processes: another run of the tests? $(user_processes | head -n 3)"
+}
+
+# The checkout, or a copy where the test user can read it.
+prepare_tree() {
+  tree=$source_dir
+  if is_root && ! plainly test -r "$source_dir/tests/run.sh"; then
+    copied=$(mktemp -d /var/tmp/sandy-tests.XXXXXX)
+    chmod 755 "$copied"
+    tree=$copied/sandy
+    mkdir "$tree"
+    tar -C "$source_dir" --exclude=./build --exclude=./.git --exclude=__pycache__ -cf - . | tar -C "$tree" --no-same-owner -xf -
+    note "$user can't read $source_dir: the tests run in a copy, $tree"
+    cd "$tree"
+  fi
+}
+
+build() {
+  cmake --preset "$1" && cmake --build --preset "$1" --parallel "$(jobs_here)"
+}
+
+make_venv() {
+  local venv=$tree/build/test-venv
+  [ -x "$venv/bin/python3" ] || /usr/bin/python3 -m venv "$venv"
+  # The tests' requirements, and the build system's: the package itself is tested from its sources, and as a wheel.
+  "$venv/bin/python3" - >"$venv/requirements.txt" <<'END'
+import tomllib
+with open("python/pyproject.toml", "rb") as file:
+    project = tomllib.load(file)
+print(*project["project"]["optional-dependencies"]["test"], *project["build-system"]["requires"], sep="\n")
+END
+  "$venv/bin/python3" -m pip install --disable-pip-version-check --no-input --progress-bar off -r "$venv/requirements.txt"
+}
+
+# Suites. Each prints its runner's output, whose last lines have the counts.
+
+names=() counts=() failed=()
+
+# suite NAME COMMAND...: runs it, shows its output as it comes, and keeps the line with the counts.
+suite() {
+  local name=$1 start=$SECONDS log=$results/$1.log status=0 count
+  shift
+  printf '\n==> %s\n' "$name"
+  "$@" 2>&1 </dev/null | tee "$log" || status=$?
+  count=$(closing_line "$log")
+  names+=("$name")
+  counts+=("${count:-no counts} [$(_clock $((SECONDS - start)))]")
+  [ $status = 0 ] || failed+=("$name")
+  if is_root && [ -n "$(user_processes)" ]; then sleep 3; fi
+  if is_root && [ -n "$(user_processes)" ]; then
+    printf 'FAILED: %s left processes behind:\n%s\n' "$name" "$(user_processes)"
+    failed+=("$name (processes left behind)")
+    end_processes
+  fi
+}
+
+# ctest's "100% tests passed, 0 tests failed out of 9", and pytest's "3 passed, 1 skipped in 2.13s", each of them.
+closing_line() {
+  sed -n -E -e 's/^=* ?([0-9]+ (passed|failed|skipped|xfailed|errors?)\b[^=]*[^= ]) ?=*$/\1; /p' -e 's/^.*tests failed out of.*$/&; /p' \
+    -e 's/^.*\((Skipped)\)$/&; /p' "$1" | tr -d '\n' | sed -E -e 's/; $//' -e 's/[[:space:]]+/ /g'
+}
+
+# pytest_in DIRECTORY NAME PROGRAMS ARGUMENT...: PROGRAMS is the build whose programs are used, or "none".
+pytest_in() {
+  local directory=$1 name=$2 programs=$3
+  shift 3
+  local variables=()
+  [ "$programs" = none ] || variables=(SANDY_PROGRAMS="$tree/build/$programs/bin")
+  (
+    cd "$tree/$directory"
+    "${runner[@]}" env "${variables[@]}" "$tree/build/test-venv/bin/python3" -m pytest \
+      -p no:cacheprovider -q -rsx --junitxml="$junit/$name.xml" "$@"
+  )
+}
+
+run_cpp() {
+  plainly ctest --test-dir "$tree/build/dev" --output-on-failure --no-tests=error --parallel "$(nproc)" \
+    --output-junit "$junit/cpp.xml"
+}
+
+run_wheel() {
+  local work=$junit/wheel
+  plainly rm -rf "$work"
+  plainly /usr/bin/python3 -m venv "$work" &&
+    plainly "$work/bin/python3" -m pip install --disable-pip-version-check --no-input --no-index --no-deps "$tree"/build/wheels/*-py3-none-*.whl &&
+    plainly "$work/bin/python3" "$tree/tests/wheel_check.py" &&
+    plainly "$work/bin/sandy" run --private-workspace -- sh -c 'echo "1 passed: the console script ran a command as $(id -u)"'
+}
+
+run_root() {
+  local status=0
+  runner=(env -i "${settings[@]}" HOME="$root_home")
+  pytest_in python root-standard release tests/integration/test_standard.py || status=1
+  pytest_in tests root-marked release -m root || status=1
+  runner=(plainly)
+  return $status
+}
+
+note "Suites: ${suites[*]}. Logs: $results/"
+install_packages build run test
+prepare_user
+settings=(PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 SANDY_MUST_WORK="$must_work")
+prepare_tree
+runner=(plainly)
+
+venv_job=
+if wants python-unit python integration escape wheel sanitized root; then
+  mkdir -p "$tree/build"
+  begin venv make_venv
+  venv_job=$begun
+fi
+if wants python integration escape wheel root; then
+  step "Compiling the release programs" build release
+fi
+if wants cpp sanitized; then
+  step "Compiling the programs and tests with sanitizers" build dev
+fi
+if [ -n "$venv_job" ]; then
+  [ -n "$_tty" ] || note "Python packages"
+  follow "Python packages" "$venv_job" "$log_dir/venv.log" || exit 1
+fi
+if wants wheel; then
+  rm -rf "$tree/build/wheels"
+  step "Building the wheel" "$tree/build/test-venv/bin/python3" -m pip wheel --disable-pip-version-check --no-input --no-deps \
+    --no-build-isolation -C build-dir="$tree/build/release" -w "$tree/build/wheels" "$tree/python"
+fi
+
+# What the test user writes.
+junit=$tree/build/test-user
+rm -rf "$junit" "$tree/build/dev/Testing"
+mkdir -p "$junit"
+if is_root; then
+  chown "$user:" "$junit"
+  if wants cpp; then
+    mkdir "$tree/build/dev/Testing"
+    chown "$user:" "$tree/build/dev/Testing"
+  fi
+fi
+
+for name in "${all_suites[@]}"; do
+  wants "$name" || continue
+  case $name in
+  cpp) suite cpp run_cpp ;;
+  python-unit) suite python-unit pytest_in python python-unit none tests/unit ;;
+  python) suite python pytest_in python python release tests/integration ;;
+  integration) suite integration pytest_in tests integration release -m "not root" integration ;;
+  escape) suite escape pytest_in tests escape release -m "not root" escape ;;
+  wheel) suite wheel run_wheel ;;
+  sanitized) suite sanitized pytest_in python sanitized dev tests/integration/test_standard.py tests/integration/test_commands.py ;;
+  root)
+    if is_root; then
+      root_home=$(mktemp -d)
+      suite root run_root
+      rm -rf "$root_home"
+    else
+      names+=(root)
+      counts+=("not run: needs root")
+    fi
+    ;;
+  esac
+done
+
+cp -f "$junit"/*.xml "$results/" 2>/dev/null || true
+printf '\n==> Summary (%s in all)\n' "$(_clock $SECONDS)"
+for i in "${!names[@]}"; do printf '%-12s %s\n' "${names[i]}" "${counts[i]}"; done
+if [ ${#failed[@]} -gt 0 ]; then
+  printf 'FAILED: %s\n' "$(IFS=,; echo "${failed[*]}" | sed 's/,/, /g')"
+  exit 1
+fi
+echo "All suites passed."
