@@ -1,0 +1,196 @@
+"""Interactive use: B032, and what a terminal of the caller's looks like before, during and after."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from support import Cli, descendants, program_of, wait_until
+
+Processes = Callable[[], list[int]]
+
+
+class Terminal:
+    """A terminal with `sandy` as its foreground session, as a terminal emulator would have it."""
+
+    def __init__(self, sandy: Cli, *words: str, shell: bool = False) -> None:
+        self.master, slave = pty.openpty()
+        self.resize(30, 90)
+        self.before = termios.tcgetattr(slave)
+        argv = ["/bin/sh", "-i"] if shell else [sandy.program, *words]
+        self.process = subprocess.Popen(
+            argv, stdin=slave, stdout=slave, stderr=slave, cwd=sandy.workspace, env=sandy.env | {"TERM": "xterm", "PS1": "OUTER> "},
+            start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        self.slave = slave  # kept open, so that its modes can be read after the end
+        self.seen = b""
+
+    def resize(self, rows: int, columns: int) -> None:
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def type(self, keys: bytes) -> None:
+        os.write(self.master, keys)
+
+    def expect(self, pattern: bytes, seconds: float = 10) -> bytes:
+        """What came up to the end of `pattern`'s match."""
+        end = time.monotonic() + seconds
+        while (match := re.search(pattern, self.seen)) is None:
+            ready, _, _ = select.select([self.master], [], [], max(0, end - time.monotonic()))
+            assert ready, f"{pattern!r} did not come; {self.seen!r}"
+            self.seen += os.read(self.master, 65536)
+        taken, self.seen = self.seen[: match.end()], self.seen[match.end() :]
+        return taken
+
+    def restored(self) -> bool:
+        return termios.tcgetattr(self.slave) == self.before
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            for pid in [*descendants(self.process.pid), self.process.pid]:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except OSError:
+                    pass
+        self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+@pytest.fixture
+def terminal(sandy: Cli) -> Iterator[Callable[..., Terminal]]:
+    made: list[Terminal] = []
+
+    def make(*words: str, shell: bool = False) -> Terminal:
+        made.append(Terminal(sandy, *words, shell=shell))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_b032_resize(terminal: Callable[..., Terminal]) -> None:
+    tty = terminal("run", "--", "sh", "-c", "trap 'stty size' WINCH; stty size; echo ready; while :; do sleep 0.05; done")
+    assert b"30 90" in tty.expect(b"ready")
+    tty.resize(41, 123)
+    tty.expect(b"41 123")
+    tty.type(b"\x03")
+    assert tty.process.wait(10) == 130
+    assert tty.restored()
+
+
+def test_b032_ctrl_c_ends_the_command(terminal: Callable[..., Terminal]) -> None:
+    tty = terminal("run", "--", "sh", "-c", "echo ready; sleep 60")
+    tty.expect(b"ready")
+    assert not tty.restored()  # raw: every key goes inside
+    tty.type(b"\x03")
+    assert tty.process.wait(10) == 130
+    assert tty.restored()
+
+
+def test_b032_ctrl_c_can_be_handled(terminal: Callable[..., Terminal]) -> None:
+    tty = terminal("run", "--", "sh", "-c", "trap 'echo caught; exit 5' INT; echo ready; while :; do sleep 0.05; done")
+    tty.expect(b"ready")
+    tty.type(b"\x03")
+    tty.expect(b"caught")
+    assert tty.process.wait(10) == 5
+
+
+def test_b032_ctrl_z_does_not_wedge_the_outer_shell(sandy: Cli, terminal: Callable[..., Terminal]) -> None:
+    tty = terminal(shell=True)
+    tty.expect(b"OUTER> ")
+    tty.type(f"{sandy.program} run -- sh -c 'echo re''ady; sleep 1; echo do''ne'\n".encode())
+    tty.expect(b"\nready")
+    tty.type(b"\x1a")
+    # Without job control inside, a stopped command would never go on: the key is the sandbox's shell's, or nothing happens.
+    tty.type(b"\x03")
+    tty.expect(b"OUTER> ")
+    tty.type(b"echo still $((40+2))\n")
+    tty.expect(b"still 42")
+
+
+def test_b032_the_terminal_is_restored_after_a_kill(terminal: Callable[..., Terminal]) -> None:
+    tty = terminal("run", "--", "sh", "-c", "echo ready; kill -9 $$")
+    assert tty.process.wait(10) == 137
+    assert tty.restored()
+    # The sandbox itself dies.
+    tty = terminal("run", "--", "sh", "-c", "echo ready; sleep 60")
+    tty.expect(b"ready")
+    victims = [pid for pid in descendants(tty.process.pid) if program_of(pid) == "bwrap"]
+    os.kill(victims[0], signal.SIGKILL)
+    assert tty.process.wait(10) == 125
+    assert tty.restored()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_b032_the_terminal_is_restored_after_a_signal(terminal: Callable[..., Terminal], number: signal.Signals) -> None:
+    tty = terminal("run", "--", "sh", "-c", "echo ready; sleep 60")
+    tty.expect(b"ready")
+    tty.process.send_signal(number)
+    assert tty.process.wait(10) in (128 + number, 137)  # after SIGHUP the command is not waited for
+    assert tty.restored()
+
+
+def test_b032_a_closed_terminal_ends_all(sandy: Cli, marker: str, processes: Processes) -> None:
+    tty = Terminal(sandy, "run", "--", "sh", "-c", f"trap '' HUP; echo ready; sleep {marker}")
+    tty.expect(b"ready")
+    os.close(tty.slave)
+    os.close(tty.master)
+    tty.process.wait(10)
+    wait_until(lambda: processes() == [])
+
+
+def test_shell_has_job_control(terminal: Callable[..., Terminal]) -> None:
+    tty = terminal("shell")
+    tty.type(b"PS1='IN''NER> '\n")
+    tty.expect(b"INNER> ")
+    tty.type(b"tty; id -un; echo $TERM\n")
+    seen = tty.expect(rb"xterm\r\n")
+    assert b"/dev/pts/0" in seen and b"sandbox" in seen
+    tty.type(b"sleep 50\n")
+    time.sleep(0.3)
+    tty.type(b"\x1a")
+    tty.expect(b"Stopped")
+    tty.type(b"jobs; kill %1; stty size\n")
+    tty.expect(b"30 90")
+    tty.type(b"sleep 50\n")
+    time.sleep(0.3)
+    tty.type(b"\x03")
+    tty.type(b"echo rc=$?\n")
+    tty.expect(b"rc=130")
+    tty.type(b"exit 9\n")
+    assert tty.process.wait(10) == 9
+    assert tty.restored()
+
+
+def test_shell_wants_a_terminal(sandy: Cli) -> None:
+    got = sandy.call("shell")
+    assert got.status == 125 and "not a terminal" in got.error and "sandy run" in got.error
+
+
+def test_tty_option(sandy: Cli, terminal: Callable[..., Terminal]) -> None:
+    assert sandy.run("tty", options=["--tty", "never"]).text.strip() == "not a tty"
+    assert sandy.run("tty", options=["--tty", "always"]).ok().text.strip() == "/dev/pts/0"
+    tty = terminal("run", "--tty", "never", "--", "sh", "-c", "tty; echo end")
+    assert b"not a tty" in tty.expect(b"end")
+    assert tty.process.wait(10) == 0
+    tty = terminal("run", "--", "sh", "-c", "tty; echo end")
+    assert b"/dev/pts/0" in tty.expect(b"end")
+
+
+def test_the_hosts_terminal_is_not_the_one_inside(terminal: Callable[..., Terminal]) -> None:
+    tty = terminal("run", "--", "python3", "-c", "import os; s = os.fstat(0); print(s.st_dev, s.st_ino, os.ttyname(0), 'end')")
+    seen = tty.expect(b"end").split(b"\r\n")[-1].split()
+    outer = os.fstat(tty.slave)
+    assert (int(seen[0]), int(seen[1])) != (outer.st_dev, outer.st_ino)
+    assert seen[2] == b"/dev/pts/0"
