@@ -65,7 +65,7 @@ def test_b090_ten_thousand_small_files(be: Sandbox, ws: str) -> None:
     assert not [r for r in be.upload_files(files) if r.error is not None]
     assert be.execute(f"find {ws} -type f | wc -l").output == "10000\n"
     assert [r.content for r in be.download_files([path for path, _ in files])] == [content for _, content in files]
-    assert time.monotonic() - before < 30
+    assert time.monotonic() - before < 120  # some seconds, unless the machine is very busy
 
 
 def test_b092_odd_names(be: Sandbox, ws: str) -> None:
@@ -142,8 +142,8 @@ async def test_streams_in_asyncio(be: Sandbox, ws: str) -> None:
     assert target.getvalue() == data
 
 
-STREAM_SIZE = int(os.environ.get("SANDY_TEST_STREAM_MIB", "256")) << 20
-"""1024 is the size of the promise; the normal run is content with less."""
+STREAM_SIZE = 1 << 30 if os.environ.get("SANDY_TEST_FULL") == "1" else 256 << 20
+"""1 GiB is the size of the promise; the normal run is content with less."""
 
 
 class Zeros(io.RawIOBase):
