@@ -8,7 +8,7 @@ if(SANDY_CCACHE)
 endif()
 
 add_library(sandy_flags INTERFACE)
-target_compile_options(sandy_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
+target_compile_options(sandy_flags INTERFACE -ffunction-sections -fdata-sections -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
                                              -Wold-style-cast -Wno-missing-field-initializers)
 if(SANDY_WERROR)
   target_compile_options(sandy_flags INTERFACE -Werror)

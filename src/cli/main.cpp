@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 
 #include <cstdio>
+#include <string_view>
 
 #include "cli/verbs.h"
 
@@ -30,11 +31,12 @@ int main(int argc, char** argv) {
   app.footer("Exit status: the command's own; 128+N after signal N; 124 after the time limit; 125 where the sandbox could not start;\n"
              "126 and 127 where the command could not be run or was not found.");
   sandy::cli::ExitStatus status;
-  sandy::cli::add_run(app, status);
-  sandy::cli::add_shell(app, status);
-  sandy::cli::add_plan(app, status);
+  const std::string_view first = argc > 1 ? argv[1] : "";
+  sandy::cli::add_run(app, status, first == "run");
+  sandy::cli::add_shell(app, status, first == "shell");
+  sandy::cli::add_plan(app, status, first == "plan");
   sandy::cli::add_check(app, status);
-  // doctor
+  sandy::cli::add_doctor(app, status);
   sandy::cli::add_serve(app, status);
   raise_open_files();
   try {

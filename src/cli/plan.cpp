@@ -30,8 +30,9 @@ int show_plan(const PlanOptions& options) {
 
 }  // namespace
 
-void add_plan(CLI::App& app, ExitStatus& status) {
+void add_plan(CLI::App& app, ExitStatus& status, bool selected) {
   auto* verb = app.add_subcommand("plan", "Show what `run` would do, one bubblewrap option a line; nothing is started");
+  if (!selected) return;
   auto options = std::make_shared<PlanOptions>();
   options->policy.add_to(*verb);
   verb->add_flag("--json", options->json, "As JSON");

@@ -32,8 +32,9 @@ int run(const RunOptions& options) {
 
 }  // namespace
 
-void add_run(CLI::App& app, ExitStatus& status) {
+void add_run(CLI::App& app, ExitStatus& status, bool selected) {
   auto* verb = app.add_subcommand("run", "Run a command in a sandbox; the current directory is writable");
+  if (!selected) return;
   auto options = std::make_shared<RunOptions>();
   options->policy.add_to(*verb);
   verb->add_option("--timeout", options->timeout, "End the command after this time, e.g. 30 or 10m")->type_name("TIME");
@@ -47,8 +48,9 @@ void add_run(CLI::App& app, ExitStatus& status) {
   verb->callback([options, &status] { status.value = run(*options); });
 }
 
-void add_shell(CLI::App& app, ExitStatus& status) {
+void add_shell(CLI::App& app, ExitStatus& status, bool selected) {
   auto* verb = app.add_subcommand("shell", "An interactive shell in a sandbox; the current directory is writable");
+  if (!selected) return;
   auto options = std::make_shared<RunOptions>();
   options->policy.add_to(*verb);
   verb->callback([options, &status] {

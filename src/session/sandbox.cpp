@@ -17,7 +17,6 @@ using namespace std::chrono_literals;
 using namespace asio::experimental::awaitable_operators;
 
 constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
-constexpr auto kStartLimit = 20s;  // a loaded machine is slow; a hung start is not waited for
 constexpr auto kExitLimit = 2s;    // from the agent's end to bubblewrap's
 constexpr std::size_t kMaxMessages = 8'192;
 
@@ -42,13 +41,14 @@ Sandbox::Sandbox(asio::any_io_executor executor, PlannedSandbox planned)
       closed_(executor, asio::steady_timer::time_point::max()),
       life_(executor) {}
 
-asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_executor executor, PlannedSandbox planned) {
+asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_executor executor, PlannedSandbox planned,
+                                                                        std::chrono::seconds limit) {
   std::shared_ptr<Sandbox> self(new Sandbox(executor, std::move(planned)));
   auto launched = host::launch(self->planned_.plan, self->id_, self->planned_.seccomp);
   if (!launched) co_return std::unexpected(launched.error());
   self->launched_ = std::move(*launched);
   self->channel_ = wire::Channel::make(executor, std::move(self->launched_.agent), wire::kMaxReplyPayload);
-  if (auto answered = co_await self->handshake(); !answered) {
+  if (auto answered = co_await self->handshake(limit); !answered) {
     self->channel_->close();
     const std::string messages = co_await self->read_messages();
     co_await self->wait_for_exit(kExitLimit);
@@ -60,7 +60,7 @@ asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_ex
   co_return self;
 }
 
-asio::awaitable<Result<void>> Sandbox::handshake() {
+asio::awaitable<Result<void>> Sandbox::handshake(std::chrono::seconds start_limit) {
   const auto& plan = planned_.plan;
   wire::Configuration configuration;
   configuration.workspace = plan.workspace;
@@ -73,11 +73,11 @@ asio::awaitable<Result<void>> Sandbox::handshake() {
   configuration.file_size = plan.file_size;
   auto frame = wire::encode_configuration(configuration);
   channel_->post(frame.header, frame.payload);
-  asio::steady_timer limit(executor_, kStartLimit);
+  asio::steady_timer limit(executor_, start_limit);
   auto outcome = co_await (channel_->read() || limit.async_wait(kNoError));
   if (outcome.index() == 1) {
     ::kill(launched_.pid, SIGKILL);
-    co_return fail("sandbox", "did not answer within 20 s");
+    co_return fail("sandbox", "did not answer within " + std::to_string(start_limit.count()) + " s");
   }
   auto& reply = std::get<0>(outcome);
   if (!reply) co_return std::unexpected(reply.error());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio.hpp>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -28,7 +29,9 @@ class EventSink {
 class Sandbox : public std::enable_shared_from_this<Sandbox> {
  public:
   // Starts it and waits until its agent answers. The error says what could not be had, why, and how to get it; nothing is left then.
-  static asio::awaitable<Result<std::shared_ptr<Sandbox>>> start(asio::any_io_executor executor, PlannedSandbox planned);
+  // `limit`: how long the agent may take; a loaded machine is slow, and a hung start is not waited for.
+  static asio::awaitable<Result<std::shared_ptr<Sandbox>>> start(asio::any_io_executor executor, PlannedSandbox planned,
+                                                                 std::chrono::seconds limit = std::chrono::seconds(20));
 
   const std::string& id() const { return id_; }
   const plan::SandboxPlan& plan() const { return planned_.plan; }
@@ -53,7 +56,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   };
 
   Sandbox(asio::any_io_executor executor, PlannedSandbox planned);
-  asio::awaitable<Result<void>> handshake();
+  asio::awaitable<Result<void>> handshake(std::chrono::seconds limit);
   asio::awaitable<void> read_events();
   asio::awaitable<std::string> read_messages();
   asio::awaitable<bool> wait_for_exit(std::chrono::milliseconds limit);
