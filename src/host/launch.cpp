@@ -115,8 +115,10 @@ Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string&
     if (!high) return std::unexpected(high.error());
     slots.push_back(std::move(*high));
     numbers.push_back(kFirstSlot + static_cast<int>(i));
-    if (plan.slots[i].idmap) {
-      argv.push_back("--idmap");
+    using Kind = plan::FdSlot::Kind;
+    const Kind kind = plan.slots[i].kind;
+    if (plan.host_ids && (kind == Kind::host_path || kind == Kind::state || kind == Kind::etc || kind == Kind::agent)) {
+      argv.push_back(plan.slots[i].idmap ? "--idmap" : "--stage");
       argv.push_back(std::to_string(numbers.back()));
     }
   }

@@ -1,9 +1,10 @@
 // sandy-launch: prepares what bubblewrap can't, and becomes it. Single-threaded, and no more than this file.
 //
-//   sandy-launch [--user UID:GID] [--idmap FD]... --parent PID -- BWRAP ARGUMENT...
+//   sandy-launch [--user UID:GID] [--stage FD | --idmap FD]... --parent PID -- BWRAP ARGUMENT...
+//   sandy-launch --version
 //
-// Should: as root, show the trees behind FD with the sandbox's user in the place of their owner, then become that user for good; tie its
-// life, and so bubblewrap's, to PID. Mustn't: read a policy, decide anything, write anywhere. A failure is one line on stderr, and status 1.
+// Should: as root, put the tree behind each FD where the sandbox's user can reach it, with --idmap also with that user in the place of the
+// tree's owner, and then become that user for good; tie its life, and so bubblewrap's, to PID. Mustn't: read a policy, decide anything, write anywhere. A failure is one line on stderr, and status 1.
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sched.h>
@@ -19,6 +20,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <initializer_list>
 
 namespace {
 
@@ -81,27 +83,64 @@ int mapping_namespace(unsigned from_user, unsigned to_user, unsigned from_group,
   return fd;
 }
 
-// Puts an id-mapped copy of the tree that `fd` is open on behind the same descriptor.
-void idmap_tree(int fd, unsigned user, unsigned group) {
+struct Tree {
+  int fd;          // the caller's descriptor, and then the staged tree's
+  bool idmap;
+  int mount;       // the detached copy
+  bool directory;
+};
+
+// A detached copy of the mount that `tree.fd` is in, from that place on.
+void copy_tree(Tree& tree, unsigned user, unsigned group) {
   struct stat st;
-  if (fstat(fd, &st) != 0) die("fstat");
-  if (st.st_uid == user && st.st_gid == group) return;
-  const long tree = syscall(SYS_open_tree, fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-  if (tree < 0) die("open_tree");
+  if (fstat(tree.fd, &st) != 0) die("fstat");
+  tree.directory = S_ISDIR(st.st_mode);
+  const bool mapped = tree.idmap && (st.st_uid != user || st.st_gid != group);
+  // Mounts below come along, but for an id-mapped tree: not every file system can be mapped.
+  const unsigned flags = AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (mapped ? 0U : static_cast<unsigned>(AT_RECURSIVE));
+  tree.mount = static_cast<int>(syscall(SYS_open_tree, tree.fd, "", flags));
+  if (tree.mount < 0) die("open_tree");
+  if (!mapped) return;
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_IDMAP;
   const int mapping = mapping_namespace(st.st_uid, user, st.st_gid, group);
   attributes.userns_fd = static_cast<__u64>(mapping);
-  if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0) {
+  if (syscall(SYS_mount_setattr, tree.mount, "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0) {
     dprintf(2, "sandy-launch: a directory to be writable belongs to user %u, and its file system can't be id-mapped: %s\n", st.st_uid,
             strerrordesc_np(errno));
     _exit(1);
   }
   close(mapping);
-  // Only an attached mount can be bound by bubblewrap; our mount namespace is our own.
-  if (syscall(SYS_move_mount, tree, "", fd, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0) die("move_mount");
-  if (dup2(static_cast<int>(tree), fd) < 0) die("dup2");
-  close(static_cast<int>(tree));
+}
+
+// bubblewrap binds by the path that a descriptor has (it reads /proc/self/fd/N), as the sandbox's user, who may not enter, say, /root. So each tree is
+// attached below a directory that all may enter, in a mount namespace that only we and bubblewrap are in.
+void stage(Tree* trees, int count) {
+  if (unshare(CLONE_NEWNS) != 0) die("a mount namespace");
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) die("mount propagation");
+  const char* place = nullptr;
+  for (const char* candidate : {"/mnt", "/media", "/srv", "/run"}) {
+    struct stat st;
+    if (place == nullptr && stat(candidate, &st) == 0 && S_ISDIR(st.st_mode)) place = candidate;
+  }
+  if (place == nullptr) die("a directory to stage in");
+  if (mount("sandy", place, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=64k") != 0) die(place);
+  for (int i = 0; i < count; ++i) {
+    char path[64];
+    snprintf(path, sizeof path, "%s/%d", place, i);
+    if (trees[i].directory) {
+      if (mkdir(path, 0755) != 0) die(path);
+    } else {
+      const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+      if (file < 0) die(path);
+      close(file);
+    }
+    if (syscall(SYS_move_mount, trees[i].mount, "", AT_FDCWD, path, MOVE_MOUNT_F_EMPTY_PATH) != 0) die("move_mount");
+    close(trees[i].mount);
+    const int staged = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (staged < 0 || dup2(staged, trees[i].fd) < 0) die(path);
+    close(staged);
+  }
 }
 
 }  // namespace
@@ -109,9 +148,13 @@ void idmap_tree(int fd, unsigned user, unsigned group) {
 int main(int argc, char** argv) {
   bool switch_user = false;
   unsigned user = 0, group = 0, parent = 0;
-  int idmaps[256];
-  int idmap_count = 0;
+  Tree trees[4096];
+  int tree_count = 0;
   int i = 1;
+  if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+    dprintf(1, "sandy-launch %s\n", SANDY_VERSION);
+    return 0;
+  }
   for (; i + 1 < argc && strcmp(argv[i], "--") != 0; i += 2) {
     const char* end = nullptr;
     if (strcmp(argv[i], "--user") == 0) {
@@ -119,8 +162,8 @@ int main(int argc, char** argv) {
       if (*end != ':') parse_number("", &end);
       group = parse_number(end + 1, &end);
       switch_user = true;
-    } else if (strcmp(argv[i], "--idmap") == 0 && idmap_count < 256) {
-      idmaps[idmap_count++] = static_cast<int>(parse_number(argv[i + 1], &end));
+    } else if ((strcmp(argv[i], "--stage") == 0 || strcmp(argv[i], "--idmap") == 0) && tree_count < 4096) {
+      trees[tree_count++] = {static_cast<int>(parse_number(argv[i + 1], &end)), argv[i][2] == 'i', -1, false};
     } else if (strcmp(argv[i], "--parent") == 0) {
       parent = parse_number(argv[i + 1], &end);
     } else {
@@ -130,22 +173,21 @@ int main(int argc, char** argv) {
   }
   if (i + 1 >= argc || strcmp(argv[i], "--") != 0) {
     errno = EINVAL;
-    die("usage: sandy-launch [--user UID:GID] [--idmap FD]... --parent PID -- BWRAP ARGUMENT...");
+    die("usage: sandy-launch [--user UID:GID] [--stage FD | --idmap FD]... --parent PID -- BWRAP ARGUMENT...");
   }
   char** program = argv + i + 1;
 
   if (switch_user) {
-    if (idmap_count > 0) {
-      if (unshare(CLONE_NEWNS) != 0) die("a mount namespace for id-mapped mounts");
-      if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) die("mount propagation");
-      for (int k = 0; k < idmap_count; ++k) idmap_tree(idmaps[k], user, group);
-    }
+    for (int k = 0; k < tree_count; ++k) copy_tree(trees[k], user, group);
+    stage(trees, tree_count);
     // For good: with all three ids changed, no capability is left, and none comes back by execve (capabilities(7)).
     if (setgroups(0, nullptr) != 0 || setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0) die("becoming an unprivileged user");
   } else if (geteuid() == 0) {
     errno = EPERM;
     die("started as root without --user");
   }
+  // A service or container may have given us capabilities that pass on by execve; bubblewrap takes them for an old set-up of its own, and ends.
+  if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) die("dropping ambient capabilities");
   // After the change of ids, which clears it. bubblewrap sets it again for itself; this covers the time until then.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) die("prctl");
   if (static_cast<unsigned>(getppid()) != parent) _exit(1);
