@@ -87,10 +87,8 @@ package_state() {
 
 install_package() {
   # The wheel takes the programs that were just built: its build directory is theirs, so nothing is compiled twice.
-  "$python" -m pip install --disable-pip-version-check --no-input --progress-bar off --no-build-isolation --force-reinstall --no-deps \
-    -C build-dir="$release" ./python
   "$python" -m pip install --disable-pip-version-check --no-input --progress-bar off --no-build-isolation \
-    -C build-dir="$release" './python[deepagents]'
+    --config-settings=build-dir="$release" './python[deepagents]'
 }
 
 note "Sandy's quickstart. Logs: $log_dir/"

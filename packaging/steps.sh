@@ -14,9 +14,10 @@ die() {
 
 _clock() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
 
-# What the step is doing now: its log's last line that says something.
+# What the step is doing now: the last of its log's lines that says how far it is, or else the last one that says something.
 _last_line() {
-  tail -c 2000 "$1" 2>/dev/null | tr '\r' '\n' | tr -cd '\n[:print:]' | grep -v '^[[:space:]]*$' | tail -n 1 || true
+  tail -c 4000 "$1" 2>/dev/null | tr '\r' '\n' | tr -cd '\n[:print:]' |
+    awk '/^\[[0-9]+\/[0-9]+\]/ {far = $0} /[^[:space:]]/ {last = $0} END {print far == "" ? last : far}'
 }
 
 # follow TITLE PID LOG: shows progress until the process ends; its status is the result.

@@ -231,7 +231,7 @@ fi
 if wants wheel; then
   rm -rf "$tree/build/wheels"
   step "Building the wheel" "$tree/build/test-venv/bin/python3" -m pip wheel --disable-pip-version-check --no-input --no-deps \
-    --no-build-isolation -C build-dir="$tree/build/release" -w "$tree/build/wheels" "$tree/python"
+    --no-build-isolation --config-settings=build-dir="$tree/build/release" -w "$tree/build/wheels" "$tree/python"
 fi
 
 # What the test user writes.
