@@ -1,0 +1,323 @@
+"""Rows 28 to 31, 33, 37 and B134: the file rules, and links, renames and names that try to get around them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable
+
+import pytest
+from support import Cli, host, need
+
+SECRET = "s3cr3t"
+
+
+@pytest.fixture
+def secret(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A directory outside the workspace, with a file that this user, and so the positive control, can read."""
+    path = tmp_path / "outside"
+    path.mkdir()
+    (path / "key").write_text(SECRET)
+    return path
+
+
+@pytest.fixture
+def repository(ws: pathlib.Path) -> pathlib.Path:
+    for name in (".git/hooks", ".git/info", ".vscode", "node_modules/.bin", ".venv/bin"):
+        (ws / name).mkdir(parents=True)
+    (ws / ".git/config").write_text("[core]\n")
+    (ws / "Makefile").write_text("all:\n")
+    (ws / ".envrc").write_text("")
+    return ws
+
+
+def tree(root: pathlib.Path) -> dict[str, str]:
+    return {str(path.relative_to(root)): path.read_text() if path.is_file() else "" for path in sorted(root.rglob("*"))}
+
+
+def test_t28_missing_files_below_a_protected_directory(sandy: Cli, repository: pathlib.Path) -> None:
+    names = ["config.worktree", "commondir", "hooks/pre-commit", "info/attributes", "modules/a/config", "worktrees/w/gitdir"]
+    script = "; ".join(f"mkdir -p .git/{os.path.dirname(name) or '.'}; echo x > .git/{name}" for name in names)
+    script += "; git config core.hooksPath /tmp; mv .git .git2; rm -rf .git; ln -s /tmp .git; true"
+    before = tree(repository)
+    sandy.sh(script, "--read", ".git").ok()
+    assert tree(repository) == before
+    sandy.sh(script).ok()  # without the rule
+    assert (repository / ".git2/hooks/pre-commit").exists()
+
+
+@pytest.mark.parametrize("name", [".git", ".claude/settings.json", ".git/config.worktree"])
+def test_t28_what_is_not_there_cannot_be_denied_silently(sandy: Cli, ws: pathlib.Path, name: str) -> None:
+    if name.startswith(".git/"):
+        (ws / ".git").mkdir()
+    for rule in ("--deny", "--read"):
+        got = sandy.run("true", options=[rule, name])
+        assert got.status == 125 and name in got.error, got.error
+    assert not (ws / name).exists()  # no placeholder either
+
+
+def test_t29_files_that_the_host_would_run(sandy: Cli, repository: pathlib.Path) -> None:
+    protected = [".vscode", ".envrc", "Makefile", "node_modules/.bin", ".venv/bin"]
+    script = (
+        "echo x > .vscode/tasks.json; echo x > .envrc; echo x > Makefile; echo x > node_modules/.bin/tool; echo x > .venv/bin/activate;"
+        "rm -f .envrc Makefile; mv .envrc e; mv Makefile m; mv node_modules n; mv .venv v; mv .vscode w;"
+        "mkdir -p new && cp -r .vscode new/ && mv -T new .vscode; ln -sf /tmp/x .envrc; echo fine > other"
+    )
+    before = tree(repository)
+    sandy.sh(script, *(word for name in protected for word in ("--read", name))).ok()
+    after = tree(repository)
+    assert after.pop("other") == "fine\n"
+    assert {name: text for name, text in after.items() if not name.startswith("new")} == before
+    sandy.sh(script)
+    assert (repository / ".envrc").is_symlink()  # without the rules
+
+
+def test_t30_links_out_of_the_workspace(sandy: Cli, ws: pathlib.Path, secret: pathlib.Path, home: pathlib.Path) -> None:
+    (home / ".ssh").mkdir()
+    (home / ".ssh/id").write_text(SECRET)
+    for name, target in {
+        "file": secret / "key", "dir": secret, "home": home, "root": "/", "up": "../outside", "proc": "/proc/self/root" + str(secret),
+        "one": "/proc/1/root", "state": sandy.state,
+    }.items():
+        (ws / name).symlink_to(target)
+    script = "cat file dir/key home/.ssh/id root{0}/key up/key proc/key one{0}/key; ls state/; echo x > dir/new; echo x > up/new; echo x > file".format(secret)
+    control = host(script, cwd=ws)
+    assert control.text.count(SECRET) >= 4
+    (secret / "key").write_text(SECRET)
+    (secret / "new").unlink()
+    got = sandy.sh(script)
+    assert SECRET not in got.text + got.error and got.out == b""
+    assert tree(secret) == {"key": SECRET}
+
+
+@pytest.mark.parametrize("option", ["--workspace", "--read", "--write", "--deny"])
+def test_t30_a_link_as_a_rule_is_what_it_leads_to(sandy: Cli, ws: pathlib.Path, secret: pathlib.Path, home: pathlib.Path, option: str) -> None:
+    # What validate() checked as written is checked again as resolved.
+    broad = ws / "innocent"
+    broad.symlink_to("/etc")
+    if option in ("--workspace", "--write"):
+        got = sandy.run("true", options=[option, broad])
+        assert got.status == 125 and "/etc" in got.error
+        return
+    (ws / "data").mkdir()
+    (ws / "data/key").write_text(SECRET)
+    (ws / "link").symlink_to("data")
+    got = sandy.sh("cat data/key; cat link/key; echo x > data/new; rm link; mv data moved; cat moved/key", option, "link")
+    assert (SECRET in got.text) == (option == "--read")
+    assert tree(ws / "data") == {"key": SECRET}
+
+
+def test_t30_races_at_the_start(sandy: Cli, ws: pathlib.Path, secret: pathlib.Path) -> None:
+    # A directory that the policy shows is swapped for a link, again and again, while sandboxes start: a start fails, or shows one of the two
+    # at that one's own path. Never is one mounted by the other's name.
+    shown, link = ws.parent / "shown", ws.parent / "link"
+    shown.mkdir()
+    (shown / "key").write_text("public")
+    link.symlink_to(secret)
+    libc = ctypes.CDLL(None, use_errno=True)
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            assert libc.renameat2(-100, os.fsencode(shown), -100, os.fsencode(link), 2) == 0  # RENAME_EXCHANGE
+            stop.wait(0.002)
+
+    attacker = threading.Thread(target=swap)
+    attacker.start()
+    outcomes = []
+    try:
+        for _ in range(40):
+            got = sandy.sh(f"cat {shown}/key; echo; readlink {shown}; cat {secret}/key", "--read", shown)
+            if got.status != 125:
+                outcomes.append(got.lines)
+    finally:
+        stop.set()
+        attacker.join()
+    assert outcomes  # some start worked
+    for lines in outcomes:
+        assert lines in (["public"], [SECRET, str(secret), SECRET]), outcomes
+
+
+@pytest.mark.parametrize("rule", ["--deny", "--read"])
+def test_t31_renames_of_what_is_protected(sandy: Cli, ws: pathlib.Path, probe: Callable[..., pathlib.Path], rule: str) -> None:
+    (ws / "a/b/c").mkdir(parents=True)
+    (ws / "a/b/c/key").write_text(SECRET)
+    (ws / "attempt-a").symlink_to("a/b")
+    (ws / "attempt-b").mkdir()
+    exchange = probe("exchange")
+    script = (
+        "mv a x; mv a/b a/y; mv a/b/c a/b/z; rm -rf a; rmdir a/b; mkdir new; mv -T new a/b;"
+        f"./{exchange.name} a attempt-b; ./{exchange.name} a/b attempt-b; ./{exchange.name} a/b/c attempt-b;"
+        "ln a/b/c/key linked; ln a/b/c/key a/linked; cp -rl a copied;"
+        "for f in x/b/c/key a/y/c/key a/b/z/key linked a/linked attempt-b/b/c/key attempt-b/c/key attempt-b/key copied/b/c/key; do cat $f; echo bad >> $f; done;"
+        "rm -rf copied linked a/linked; true"
+    )
+    got = sandy.sh(script, rule, "a/b/c")
+    if rule == "--deny":
+        assert SECRET not in got.text
+    assert (ws / "a/b/c/key").read_text() == SECRET, got.error
+    assert got.error.count("busy") + got.error.count("Read-only") + got.error.count("denied") >= 6
+    sandy.sh("mv a x && echo bad >> x/b/c/key").ok()  # without the rule
+    assert (ws / "x/b/c/key").read_text() == SECRET + "bad\n"
+
+
+def test_t31_hard_links_from_what_is_only_readable(sandy: Cli, ws: pathlib.Path, secret: pathlib.Path) -> None:
+    # A hard link in the workspace to a read-only file's inode would be a writable name for it.
+    (ws / "ro").mkdir()
+    (ws / "ro/file").write_text("kept")
+    got = sandy.sh(f"ln ro/file mine; ln {secret}/key mine2; ln /usr/bin/env mine3; echo bad >> mine; echo bad >> mine2; ls", "--read", "ro", "--read", secret)
+    assert (ws / "ro/file").read_text() == "kept" and (secret / "key").read_text() == SECRET
+    assert "cross-device" in got.error.lower() or "not permitted" in got.error
+    assert host("ln ro/file mine4 && echo bad >> mine4", cwd=ws).status == 0
+    assert (ws / "ro/file").read_text() == "keptbad\n"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sec", "sec/", "./sec", "sec//", "x/../sec", b"bad-\xff\xfe", "new\nline", "quo'te\"s", " space ", "--dash", "d1/d2/d3/d4/d5/d6/d7/d8/d9/d10/d11/d12"],
+)
+def test_t33_spellings_of_a_denied_path(sandy: Cli, ws: pathlib.Path, name: str | bytes) -> None:
+    (ws / "x").mkdir()
+    path = os.path.normpath(os.path.join(os.fsencode(ws), os.fsencode(name)))
+    os.makedirs(path)
+    with open(os.path.join(path, b"key"), "w") as file:
+        file.write(SECRET)
+    reading = ["python3", "-c", "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read())", os.path.join(path, b"key")]
+    assert sandy.run(*reading).ok().text == SECRET
+    got = sandy.run(*reading, options=[b"--deny=" + os.fsencode(name)])
+    assert got.status == 1 and SECRET not in got.text and "PermissionError" in got.error, got.error
+    got = sandy.run("grep", "-r", SECRET, ".", options=[b"--deny=" + os.fsencode(name)])
+    assert SECRET not in got.text
+
+
+def test_t33_patterns_are_no_rules(sandy: Cli, ws: pathlib.Path) -> None:
+    # A pattern that would cover only what is there now, or nothing, is refused: no rule is skipped.
+    (ws / "a.pem").write_text(SECRET)
+    for pattern in ("**/*.pem", "*.pem", "~user/.aws"):
+        got = sandy.run("cat", "a.pem", options=["--deny", pattern])
+        assert got.status == 125 and SECRET not in got.text, got.error
+
+
+def test_t33_new_files_in_a_denied_directory(sandy: Cli, ws: pathlib.Path) -> None:
+    (ws / "sec").mkdir()
+    process = sandy.start("run", "--deny", "sec", "--", "sh", "-c", "echo ready; read x; cat sec/later; ls sec; echo new > sec/mine", stdin=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"  # type: ignore[union-attr]
+    (ws / "sec/later").write_text(SECRET)
+    out, err = process.communicate(b"\n", timeout=20)
+    assert SECRET.encode() not in out + err
+    assert os.listdir(ws / "sec") == ["later"]
+
+
+def test_t33_case_is_kept_apart(sandy: Cli, ws: pathlib.Path) -> None:
+    (ws / "Sec").mkdir()
+    need(not (ws / "sec").exists(), "a file system that tells case apart")
+    got = sandy.run("true", options=["--deny", "sec"])
+    assert got.status == 125 and "does not exist" in got.error  # not taken for another name
+
+
+def test_t33_dot_dot_behind_a_link(sandy: Cli, ws: pathlib.Path, secret: pathlib.Path) -> None:
+    # As the kernel reads it, "link/../key" is beside the link's target. A rule about another file than the kernel's protects nothing.
+    (secret / "sub").mkdir()
+    (ws / "link").symlink_to(secret / "sub")
+    (ws / "key").write_text("the workspace's")
+    spelled = ws / "link/../key"
+    assert spelled.read_text() == SECRET
+    got = sandy.sh(f"cat {secret}/key", "--read", secret, "--deny", f"{ws}/link/../key")
+    assert SECRET not in got.text
+
+
+@pytest.mark.parametrize("where", ["/", "~", "/home", "/tmp", "/etc", "/usr", "/proc", "/dev", "~/.local/state/sandy", "~/.local/state", "/var/tmp"])
+def test_t37_too_broad_a_workspace(sandy: Cli, home: pathlib.Path, where: str) -> None:
+    sandy.run("true").ok()  # the state directory is there
+    path = pathlib.Path(str(home) + where[1:] if where.startswith("~") else where)
+    need(path.is_dir(), f"{where}")
+    link = home.parent / "innocent"
+    link.symlink_to(path)
+    for cwd, options in ((path, []), (link, []), (home.parent, ["--workspace", path]), (home.parent, ["--workspace", link]), (None, ["--write", path])):
+        got = sandy.run("touch", "written", options=options, cwd=cwd)
+        assert got.status == 125, (cwd, options, got)
+        assert any(words in got.error for words in ("too much to be writable", "unsafe_broad_workspace", "never")), got.error
+    assert not (path / "written").exists()
+
+
+def test_b136_git_variables_steer_nothing(sandy: Cli, ws: pathlib.Path, secret: pathlib.Path) -> None:
+    need(shutil.which("git"), "git")
+    (ws / ".git").write_text(f"gitdir: {secret}\n")
+    env = {"GIT_DIR": str(secret), "GIT_WORK_TREE": str(secret), "GIT_CONFIG_GLOBAL": str(secret / "key")}
+    got = sandy.sh(f"env | grep GIT; cat {secret}/key; echo x > {secret}/new", env=env)
+    assert got.out == b"" and got.status != 0
+    assert tree(secret) == {"key": SECRET}
+
+
+def test_b136_a_broad_workspace_wants_its_word(sandy: Cli, home: pathlib.Path) -> None:
+    got = sandy.sh("touch written && pwd", "--unsafe-broad-workspace", cwd=home).ok()
+    assert (home / "written").exists()
+    plan = sandy.call("plan", "--unsafe-broad-workspace", "--", "true", cwd=home).ok()
+    assert "broad" in plan.text + plan.error or "degraded" in plan.text  # the weakening shows
+
+
+@pytest.mark.parametrize("hop", ["/oldroot{victim}", "{victim}", "/newroot/../oldroot{victim}", "../victim"])
+def test_b134_mount_points_below_a_planted_link(sandy: Cli, ws: pathlib.Path, home: pathlib.Path, hop: str) -> None:
+    # While bubblewrap sets up, the host's root is /oldroot: a link in a writable tree leads there.
+    victim = ws.parent / "victim"
+    victim.mkdir()
+    data = ws.parent / "data"
+    data.mkdir()
+    (ws / "o").symlink_to(hop.format(victim=victim))
+    for options in (
+        ["--workspace", data, "--mount", ws / "o/new", "--write", ws],
+        ["--private-workspace", "--mount", ws / "o/new", "--write", ws],
+        ["--cwd", ws / "o/new"],
+        ["--cwd", "o/new"],
+    ):
+        sandy.run("true", options=options)
+        assert os.listdir(victim) == [], options
+    sandy.run("true", env={"HOME": str(ws / "o/home"), "XDG_STATE_HOME": str(home)}, options=["--private-workspace", "--write", ws])
+    assert os.listdir(victim) == []
+
+
+def test_b134_nothing_is_made_in_the_workspace(sandy: Cli, ws: pathlib.Path, home: pathlib.Path) -> None:
+    (ws / "sec").mkdir()
+    (ws / "file").write_text("")
+    for options in ([], ["--deny", "sec"], ["--deny", "file"], ["--read", "sec", "--read", "file"], ["--env", "HOME=/tmp/wk-home"]):
+        sandy.run("true", options=options).ok()
+    assert sorted(os.listdir(ws)) == ["file", "sec"]
+    assert os.listdir(ws / "sec") == []
+
+
+def test_b137_supplementary_groups(sandy: Cli) -> None:
+    assert sandy.run("id", "-G").ok().text == "1000\n"
+    status = sandy.run("grep", "^Groups", "/proc/self/status").ok().text.split()[1:]
+    assert set(status) <= {"1000", "65534"}
+
+
+@pytest.mark.root
+def test_b137_files_of_a_supplementary_group(programs: pathlib.Path) -> None:
+    from support import Cli as Cli_
+
+    base = pathlib.Path("/tmp") / f"b137-{os.getpid()}"
+    (base / "ws").mkdir(parents=True)
+    (base / "shown").mkdir()
+    (base / "other").mkdir()
+    for path in (base, base / "ws", base / "shown", base / "other"):
+        os.chown(path, 65534, 65534)
+    for directory in ("shown", "other"):
+        path = base / directory / "file"
+        path.write_text(SECRET)
+        os.chown(path, 0, 4)
+        path.chmod(0o040)
+    try:
+        user = {"user": 65534, "group": 65534, "extra_groups": [4]}
+        control = subprocess.run(["cat", base / "shown/file"], capture_output=True, check=False, **user)  # type: ignore[call-overload]
+        assert control.stdout == SECRET.encode()
+        got = Cli_(programs, base, base / "ws").sh(f"cat {base}/other/file; id -G", "--read", base / "shown", **user)
+        assert SECRET not in got.text and got.lines == ["1000"]
+        # The kernel keeps a process's groups in a user namespace; only what the policy shows can be read by them.
+        shown = Cli_(programs, base, base / "ws").sh(f"cat {base}/shown/file", "--read", base / "shown", **user)
+        assert shown.text in ("", SECRET)
+    finally:
+        shutil.rmtree(base)
