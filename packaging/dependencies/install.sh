@@ -38,7 +38,8 @@ _apt_install() {
   as_root apt-get update
   for line; do
     for name in ${line//|/ }; do
-      if apt-cache show --no-all-versions "$name" >/dev/null 2>&1; then
+      # Not `show`, which succeeds for a name that others merely refer to.
+      if [ -n "$(apt-cache madison "$name" 2>/dev/null)" ]; then
         names+=("$name")
         continue 2
       fi
