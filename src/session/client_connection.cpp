@@ -1,5 +1,6 @@
 #include "session/client_connection.h"
 
+#include "host/own_pages.h"
 #include "plan/dump.h"
 
 namespace sandy::session {
@@ -70,8 +71,14 @@ asio::awaitable<void> ClientConnection::create(const wire::Frame& frame) {
   if (!planned) co_return end_error(frame.id, "policy", planned.error().text());
   auto sandbox = co_await Sandbox::start(server_.io().get_executor(), std::move(*planned));
   if (!sandbox) co_return end_error(frame.id, "start", sandbox.error().text());
+  if (channel_->peer_closed()) {
+    // Whoever asked is gone: nobody else knows of this sandbox.
+    co_await (*sandbox)->close("the client went away while the sandbox started");
+    co_return;
+  }
   server_.add(*sandbox);
   end_created(frame.id, **sandbox);
+  host::release_code_pages();
 }
 
 void ClientConnection::end_hello(std::uint32_t id) {

@@ -20,6 +20,12 @@ constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
 constexpr auto kExitLimit = 2s;    // from the agent's end to bubblewrap's
 constexpr std::size_t kMaxMessages = 8'192;
 
+// Where directories are removed; started with the first one.
+asio::thread_pool& removal_pool() {
+  static asio::thread_pool pool(1);
+  return pool;
+}
+
 std::string new_id() {
   std::array<unsigned char, 8> bytes;
   while (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {}
@@ -211,10 +217,7 @@ asio::awaitable<void> Sandbox::close(std::string reason) {
   auto self = shared_from_this();
   if (closing_) {
     // Somebody else closes it: wait for that.
-    while (launched_.directory || launched_.pid >= 0) {
-      const auto [error] = co_await closed_.async_wait(kNoError);
-      if (error) break;
-    }
+    while (!gone_) co_await closed_.async_wait(kNoError);
     co_return;
   }
   closing_ = true;
@@ -224,7 +227,16 @@ asio::awaitable<void> Sandbox::close(std::string reason) {
   channel_->close();  // the agent ends, and it is pid 1
   fail_open(end_reason_);
   co_await wait_for_exit(kExitLimit);
-  launched_.directory.reset();
+  if (launched_.directory) {
+    // A workspace may hold a hundred thousand files: other sandboxes are served meanwhile.
+    co_await asio::co_spawn(
+        removal_pool(), [directory = std::move(launched_.directory)]() mutable -> asio::awaitable<void> {
+          directory.reset();
+          co_return;
+        },
+        asio::use_awaitable);
+  }
+  gone_ = true;
   closed_.cancel();
 }
 

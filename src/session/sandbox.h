@@ -71,7 +71,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   std::shared_ptr<wire::Channel> channel_;
   std::map<std::uint32_t, Open> open_;
   std::uint32_t next_id_ = 1;
-  bool alive_ = false, closing_ = false;
+  bool alive_ = false, closing_ = false, gone_ = false;
   asio::steady_timer closed_, life_;
   std::string end_reason_;
 };

@@ -11,7 +11,7 @@ namespace sandy::wire {
 namespace {
 
 constexpr std::size_t kReadBytes = 65'536;
-constexpr std::size_t kMaxFds = 4;  // SCM_RIGHTS descriptors taken from one message; the kernel closes the rest
+constexpr std::size_t kMaxFds = 4;  // SCM_RIGHTS descriptors taken from one message, and kept until take_fds(); the rest is closed
 constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
 
 }  // namespace
@@ -28,6 +28,10 @@ asio::awaitable<bool> Channel::fill() {
     input_.clear();
     input_start_ = 0;
     if (input_.capacity() > 4 * kReadBytes) input_.shrink_to_fit();
+  } else if (input_start_ >= kReadBytes) {
+    // Reads seldom end where a frame does: what was consumed goes, or a peer that never pauses would fill the memory.
+    input_.erase(0, input_start_);
+    input_start_ = 0;
   }
   while (true) {
     const std::size_t have = input_.size();
@@ -48,7 +52,9 @@ asio::awaitable<bool> Channel::fill() {
           for (std::size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
             int fd = -1;
             std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
-            fds_.emplace_back(fd);
+            UniqueFd received(fd);
+            // Nobody takes those of a peer that isn't asked for any: they must not pile up.
+            if (fds_.size() < kMaxFds) fds_.push_back(std::move(received));
           }
         }
       }
@@ -162,6 +168,11 @@ asio::awaitable<bool> Channel::send(Json header, std::string payload) {
   post_all(std::move(frames));
   while (!output_.empty() && !broken_) co_await drained_.async_wait(kNoError);
   co_return !broken_ && socket_.is_open();
+}
+
+bool Channel::peer_closed() {
+  char byte = 0;
+  return !socket_.is_open() || ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 void Channel::close() {

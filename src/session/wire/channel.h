@@ -40,8 +40,11 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
   std::vector<UniqueFd> take_fds() { return std::exchange(fds_, {}); }
   void close();
+  // Whether the peer has closed its end and nothing of it is left to read; for whoever doesn't read just now.
+  bool peer_closed();
   bool is_open() const { return socket_.is_open(); }
-  std::size_t queued_bytes() const { return queued_; }
+  std::size_t queued_bytes() const { return queued_; }     // sent, and not yet taken by the kernel
+  std::size_t buffered_bytes() const { return input_.size(); }  // received, and not yet given to read()
 
  private:
   Channel(asio::any_io_executor executor, UniqueFd socket, std::size_t max_payload);

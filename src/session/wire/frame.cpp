@@ -20,7 +20,9 @@ void store_le32(std::string& out, std::size_t value) {
 class KeyWatch {
  public:
   bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
-    if (depth > kMaxDepth) bad_ = true;
+    // `depth` is that of what surrounds the new object or array.
+    const bool opens = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
+    if (opens && depth >= kMaxDepth) bad_ = true;
     switch (event) {
       case Json::parse_event_t::object_start:
         keys_.emplace_back();
