@@ -1,4 +1,6 @@
 // sandy doctor: what this machine can enforce, and how to get the rest.
+#include <signal.h>
+
 #include <boost/asio.hpp>
 #include <chrono>
 #include <cstdio>
@@ -129,9 +131,8 @@ void print_json(const std::vector<host::Capability>& capabilities) {
 
 void print_text(const std::vector<host::Capability>& capabilities, bool can_start) {
   for (const auto& capability : capabilities) {
-    std::printf("%-8s %s: %s\n", host::word(capability.state), capability.name.c_str(), capability.detail.c_str());
-    if (capability.state == host::CapabilityState::ok) continue;
-    std::printf("         needed for: %s\n         fix: %s\n", capability.needs.c_str(), capability.fix.c_str());
+    std::printf("%-8s %s (for: %s)\n           %s\n", host::word(capability.state), capability.name.c_str(), capability.needs.c_str(), capability.detail.c_str());
+    if (capability.state != host::CapabilityState::ok) std::printf("           fix: %s\n", capability.fix.c_str());
   }
   std::puts(can_start ? "\nSandboxes can start here." : "\nSandboxes can NOT start here: see `sandbox start` above.");
 }

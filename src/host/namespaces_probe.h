@@ -1,4 +1,4 @@
-// Whether this process may make the namespaces that a sandbox needs: found out by trying, in a child that ends at once.
+// Whether a sandbox's namespaces can be made here: found out by trying, in a child that ends at once.
 #pragma once
 
 #include <string>
@@ -8,11 +8,14 @@ namespace sandy::host {
 // Why the attempt failed, in the order in which the kernel would refuse.
 enum class UserNamespaceState {
   works,
-  none_in_kernel,      // CONFIG_USER_NS is off
-  sysctl_max,          // user.max_user_namespaces is 0 (or used up)
+  unmapped_user,       // root of a user namespace without the user that root's sandboxes run as
+  no_proc,             // no /proc is mounted
+  none_in_kernel,      // CONFIG_USER_NS or another kind of namespace is off
+  sysctl_max,          // one of user.max_*_namespaces is 0 (or used up)
   sysctl_clone,        // kernel.unprivileged_userns_clone is 0 (Debian's and Arch's old patch)
   apparmor,            // kernel.apparmor_restrict_unprivileged_userns, and no profile that allows it
-  container_seccomp,   // a filter of an outer container refuses unshare(2)
+  apparmor_profile,    // this process is confined by a profile, as in a container, that refuses it
+  container_seccomp,   // a filter of an outer container refuses it
   chroot,              // in a chroot(2) the kernel refuses it
   refused,             // refused, and the cause could not be found
 };
@@ -20,13 +23,16 @@ enum class UserNamespaceState {
 struct UserNamespaceProbe {
   UserNamespaceState state = UserNamespaceState::works;
   int error_number = 0;     // of the step that failed
-  std::string step;         // "unshare(CLONE_NEWUSER)", "uid_map", "mount(\"/proc\")", …
-  bool proc_masked = false; // a fresh /proc can't be mounted: an outer container covers parts of its own
+  std::string step;         // "making a user namespace", "mounting a fresh /proc", …; "" if none failed
+  std::string subject;      // what the state is about: a sysctl's name, an AppArmor profile, a kind of namespace
+  bool proc_masked = false; // a fresh /proc can't be mounted, because parts of the one here are covered
+  std::string covered;      // which, e.g. "/proc/sys, /proc/kcore"; "" where none is seen
 };
 
+// Tries as the user that a sandbox would be started as: root's are started as plan::kNobody.
 UserNamespaceProbe probe_user_namespace();
 
-// The reason and the command that changes it, for people.
+// The reason, and the command that changes it, for people. Neither is empty, but for the remedy of what works.
 std::string describe(const UserNamespaceProbe& probe);
 std::string remedy(const UserNamespaceProbe& probe);
 

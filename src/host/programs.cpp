@@ -4,8 +4,10 @@
 #include <limits.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -14,20 +16,35 @@
 
 #include "base/memfd.h"
 #include "base/unique_fd.h"
+#include "host/proc_text.h"
 #include "host/run_program.h"
 #include "host/state_directory.h"
+#include "plan/plan.h"
 
 namespace sandy::host {
 namespace {
 
 using namespace std::chrono_literals;
 
-// Only root and we can change what is in it: whoever else could, could put a program of theirs there.
-bool is_trusted_directory(const std::string& path) {
-  struct stat st{};
-  if (!path.starts_with('/') || ::stat(path.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) return false;
-  if (st.st_uid != 0 && st.st_uid != ::geteuid()) return false;
-  return (st.st_mode & 022) == 0;
+// Where the caller's user namespace has no root, root's files look as if they were nobody's (user_namespaces(7)), and so do all others'. The
+// system's own directories are believed then, and no other.
+bool is_unseen_root(std::uint32_t owner, const std::string& directory) {
+  if (owner != plan::kNobody || (directory != "/usr/bin" && directory != "/usr/local/bin" && directory != "/bin")) return false;
+  const std::string map = read_text("/proc/self/uid_map");
+  return !map.empty() && !maps_id(map, plan::kNobody);
+}
+
+// Why somebody else than root and we could put a program of theirs at directory/bwrap; "" where nobody could.
+std::string distrust(const std::string& directory) {
+  if (!directory.starts_with('/')) return "the entry of PATH is relative";
+  for (const std::string& path : {directory, directory + "/bwrap"}) {
+    struct stat st{};
+    const std::string subject = path == directory ? "the directory" : "the file";
+    if (::stat(path.c_str(), &st) != 0) return subject + ": " + errno_text(errno);
+    if (st.st_uid != 0 && st.st_uid != ::geteuid() && !is_unseen_root(st.st_uid, directory)) return subject + " belongs to user " + std::to_string(st.st_uid);
+    if ((st.st_mode & 022) != 0) return subject + " can be written to by others";
+  }
+  return {};
 }
 
 bool is_executable(const std::string& path) {
@@ -78,9 +95,12 @@ Result<std::string> cached_help(const std::string& path) {
   }
   auto help = run_program({path, "--help"}, 5s);
   if (!help) return std::unexpected(help.error());
-  if (help->timed_out) return fail(printable(path), "did not answer --help within 5 s");
+  const std::string again = std::string(std::getenv("SANDY_BWRAP") != nullptr ? "unset SANDY_BWRAP, or name a working bubblewrap in it"
+                                                                              : "sudo apt-get install --reinstall bubblewrap");
+  if (help->timed_out) return fail(printable(path), "did not answer --help within 5 s", again);
   if (!WIFEXITED(help->status) || WEXITSTATUS(help->status) != 0 || help->out.find("--unshare-user") == std::string::npos) {
-    return fail(printable(path), "is no bubblewrap: its --help is not one's" + (help->err.empty() ? "" : " (" + printable(help->err.substr(0, 200)) + ")"));
+    const std::string said = printable(help->err.substr(0, 200));
+    return fail(printable(path), "is no bubblewrap that works: its --help is not one's" + (said.empty() ? "" : " (" + said + ")"), again);
   }
   if (state) {
     const std::string temporary = name + "." + std::to_string(::getpid());
@@ -103,41 +123,64 @@ Result<std::string> own_program(const std::string& name) {
   return fail(name, "not found; looked at " + looked, "install Sandy again, all of its programs in one place");
 }
 
-Result<Bubblewrap> find_bubblewrap() {
-  std::vector<std::string> places;
-  std::string looked;
+Result<BubblewrapPlace> locate_bubblewrap() {
+  BubblewrapPlace out;
   if (const char* own = std::getenv("SANDY_BWRAP"); own != nullptr && *own != '\0') {
-    if (own[0] != '/' || !is_executable(own)) return fail("SANDY_BWRAP=" + printable(own), "is no absolute path of a program");
-    places.emplace_back(own);
-  } else {
-    std::string_view path = std::getenv("PATH") == nullptr ? "" : std::getenv("PATH");
-    std::vector<std::string> directories;
-    while (!path.empty()) {
-      const auto colon = std::min(path.find(':'), path.size());
-      directories.emplace_back(path.substr(0, colon));
-      path.remove_prefix(std::min(colon + 1, path.size()));
+    if (own[0] != '/' || !is_executable(own)) {
+      return fail("SANDY_BWRAP=" + printable(own), "is no absolute path of a program", "unset SANDY_BWRAP, or set it to a bubblewrap's path");
     }
-    for (const char* usual : {"/usr/bin", "/usr/local/bin", "/bin"}) directories.emplace_back(usual);
-    for (const auto& directory : directories) {
-      const std::string candidate = directory + "/bwrap";
-      if (!is_executable(candidate)) continue;
-      if (is_trusted_directory(directory)) {
-        places.push_back(candidate);
-        break;
-      }
-      looked += "; " + printable(directory) + " was passed over, because others can write to it or it is relative";
+    out.path = own;
+    return out;
+  }
+  std::string_view path = std::getenv("PATH") == nullptr ? "" : std::getenv("PATH");
+  std::vector<std::string> directories;
+  auto add = [&](std::string directory) {
+    if (std::ranges::find(directories, directory) == directories.end()) directories.push_back(std::move(directory));
+  };
+  while (!path.empty()) {
+    const auto colon = std::min(path.find(':'), path.size());
+    add(std::string(path.substr(0, colon)));
+    path.remove_prefix(std::min(colon + 1, path.size()));
+  }
+  for (const char* usual : {"/usr/bin", "/usr/local/bin", "/bin"}) add(usual);
+  std::string looked;
+  for (const auto& directory : directories) {
+    const std::string candidate = (directory.empty() ? "." : directory) + "/bwrap";
+    if (!is_executable(candidate)) continue;
+    const std::string reason = distrust(directory);
+    if (reason.empty()) {
+      out.path = candidate;
+      return out;
     }
+    out.passed_over.push_back(printable(candidate) + ": " + reason);
+    looked += "; passed over: " + out.passed_over.back();
   }
-  if (places.empty()) {
-    return fail("bubblewrap", "no program bwrap in PATH, /usr/bin, /usr/local/bin or /bin" + looked,
-                "install it: apt install bubblewrap (or dnf, pacman, zypper: the package has the same name)");
+  return fail("bubblewrap", "there is no program bwrap in PATH, /usr/bin, /usr/local/bin or /bin" + looked,
+              "sudo apt-get install bubblewrap (with dnf, pacman, zypper or apk: the package has the same name)");
+}
+
+Result<void> check_privileges(const std::string& bubblewrap) {
+  struct stat st{};
+  if (::stat(bubblewrap.c_str(), &st) != 0) return fail(printable(bubblewrap), errno_text(errno));
+  if ((st.st_mode & S_ISUID) != 0) {
+    return fail(printable(bubblewrap),
+                "is setuid, and Sandy refuses that: such a bubblewrap does its work with root's rights, won't take options that Sandy needs (--size, "
+                "--disable-userns), and in 0.11.0 and 0.11.1 lets its caller control the privileged part",
+                "sudo chmod u-s " + printable(bubblewrap));
   }
-  auto help = cached_help(places.front());
+  if (::getxattr(bubblewrap.c_str(), "security.capability", nullptr, 0) > 0) {
+    return fail(printable(bubblewrap), "has file capabilities, which bubblewrap itself refuses to run with", "sudo setcap -r " + printable(bubblewrap));
+  }
+  return {};
+}
+
+Result<Bubblewrap> find_bubblewrap() {
+  auto place = locate_bubblewrap();
+  if (!place) return std::unexpected(place.error());
+  if (auto r = check_privileges(place->path); !r) return std::unexpected(r.error());
+  auto help = cached_help(place->path);
   if (!help) return std::unexpected(help.error());
-  Bubblewrap out;
-  out.path = places.front();
-  out.options = option_words(*help);
-  return out;
+  return Bubblewrap{.path = std::move(place->path), .options = option_words(*help)};
 }
 
 }  // namespace sandy::host

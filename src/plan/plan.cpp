@@ -1,30 +1,42 @@
 #include "plan/plan.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "plan/environment.h"
 #include "plan/filesystem_view.h"
 
 namespace sandy::plan {
-namespace {
 
-// As root the sandbox's processes become this user: files that root owns are then not theirs. 65534 is `nobody`, which
-// exists in every user namespace and owns nothing.
-constexpr std::uint32_t kNobody = 65534;
+const std::vector<std::string>& needed_bwrap_options() {
+  static const std::vector<std::string> options{
+      "--args",        "--as-pid-1",     "--bind-fd",    "--chdir",      "--dev",          "--die-with-parent", "--dir",
+      "--disable-userns", "--gid",       "--hostname",   "--new-session", "--perms",       "--proc",            "--remount-ro",
+      "--ro-bind-data", "--ro-bind-fd",  "--seccomp",    "--size",       "--symlink",      "--tmpfs",           "--uid",
+      "--unshare-cgroup-try", "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-user", "--unshare-uts"};
+  return options;
+}
 
-constexpr const char* kNeeded[] = {"--args", "--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts",
-                                   "--unshare-cgroup-try", "--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1",
-                                   "--perms", "--size", "--remount-ro", "--ro-bind-data", "--seccomp", "--hostname", "--uid", "--gid"};
-
-}  // namespace
-
+std::string bwrap_remedy(const std::vector<std::string>& lacking) {
+  if (lacking.empty()) return {};
+  const bool only_descriptors = std::ranges::all_of(lacking, [](const std::string& option) { return option.ends_with("bind-fd"); });
+  // --bind-fd came with 0.10.0, and to the distributions' older versions with the fix of CVE-2024-42472.
+  if (only_descriptors) {
+    return "install bubblewrap 0.10.0 or newer, or your distribution's security update of it (Debian 12: 0.8.0-2+deb12u1): sudo apt-get update && "
+           "sudo apt-get install bubblewrap";
+  }
+  return "install bubblewrap 0.8.0 or newer (the oldest that has all but --bind-fd, which Debian 12's 0.8.0 and every 0.10.0 have too): sudo "
+         "apt-get update && sudo apt-get install bubblewrap";
+}
 Result<SandboxPlan> make_plan(const policy::SandboxPolicy& policy, const HostFacts& facts) {
   SandboxPlan plan;
   plan.bwrap = facts.bwrap;
-  for (const char* option : kNeeded) {
-    if (!facts.bwrap_options.contains(option)) {
-      return fail("bubblewrap", facts.bwrap + " has no option " + option, "install bubblewrap 0.8.0 or newer");
-    }
+  std::vector<std::string> lacking;
+  std::ranges::copy_if(needed_bwrap_options(), std::back_inserter(lacking), [&](const auto& option) { return !facts.bwrap_options.contains(option); });
+  if (!lacking.empty()) {
+    std::string names;
+    for (const auto& option : lacking) names += (names.empty() ? "" : ", ") + option;
+    return fail("bubblewrap", printable(facts.bwrap) + " is too old: it lacks " + names, bwrap_remedy(lacking));
   }
   if (auto r = plan_filesystem(policy.fields(), facts, plan); !r) return std::unexpected(r.error());
   plan.cwd = policy->process.cwd.empty() ? plan.workspace : policy->process.cwd;

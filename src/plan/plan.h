@@ -83,6 +83,19 @@ Result<SandboxPlan> make_plan(const policy::SandboxPolicy& policy, const HostFac
 // (the agent's path in the sandbox) is not among them.
 std::vector<std::string> bwrap_options(const SandboxPlan& plan, const std::vector<int>& fds);
 
+// The options that a bubblewrap must know: all that bwrap_options() may use, and --args.
+const std::vector<std::string>& needed_bwrap_options();
+
+// What gives a bubblewrap the options that it lacks: the version, as a sentence for people. Empty if it lacks none.
+std::string bwrap_remedy(const std::vector<std::string>& lacking);
+
+// As root the sandbox's processes become this user: files that root owns are then not theirs. 65534 is `nobody`, which
+// exists in every complete user namespace and owns nothing.
+inline constexpr std::uint32_t kNobody = 65534;
+
+// Names that the sandbox has and the host has not (`python`); last in PATH.
+inline constexpr const char* kExtraPrograms = "/run/bin";
+
 // Where the agent program is in the sandbox.
 inline constexpr const char* kAgentPath = "/run/sandy-agent";
 

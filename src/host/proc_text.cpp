@@ -1,0 +1,134 @@
+#include "host/proc_text.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+#include "base/unique_fd.h"
+
+namespace sandy::host {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+std::string_view next_line(std::string_view& text) {
+  const auto end = std::min(text.find('\n'), text.size());
+  const auto line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
+std::string_view next_word(std::string_view& line) {
+  const auto start = std::min(line.find_first_not_of(" \t"), line.size());
+  line.remove_prefix(start);
+  const auto end = std::min(line.find_first_of(" \t"), line.size());
+  const auto word = line.substr(0, end);
+  line.remove_prefix(end);
+  return word;
+}
+
+// The fifth field of a line of mountinfo.
+std::string_view mount_point(std::string_view line) {
+  std::string_view word;
+  for (int i = 0; i < 5; ++i) word = next_word(line);
+  return word;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+}  // namespace
+
+std::optional<Version> find_version(std::string_view text) {
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (!is_digit(text[at])) continue;
+    Version out{};
+    std::size_t parts = 0;
+    const char* position = text.data() + at;
+    const char* const end = text.data() + text.size();
+    while (parts < out.size()) {
+      const auto [after, error] = std::from_chars(position, end, out[parts]);
+      if (error != std::errc()) break;
+      ++parts;
+      position = after;
+      if (position == end || *position != '.' || position + 1 == end || !is_digit(position[1])) break;
+      ++position;
+    }
+    if (parts >= 2) return out;
+    while (at + 1 < text.size() && is_digit(text[at + 1])) ++at;
+  }
+  return std::nullopt;
+}
+
+bool maps_id(std::string_view map, std::uint32_t id) {
+  while (!map.empty()) {
+    std::string_view line = next_line(map);
+    std::array<std::uint64_t, 3> numbers{};  // inside, outside, count
+    bool valid = true;
+    for (auto& number : numbers) {
+      const auto word = next_word(line);
+      valid = valid && std::from_chars(word.data(), word.data() + word.size(), number).ec == std::errc();
+    }
+    if (valid && id >= numbers[0] && id - numbers[0] < numbers[2]) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> mounts_below(std::string_view mountinfo, std::string_view directory) {
+  std::vector<std::string> out;
+  while (!mountinfo.empty()) {
+    const auto point = mount_point(next_line(mountinfo));
+    if (point.size() <= directory.size() + 1 || !point.starts_with(directory) || point[directory.size()] != '/') continue;
+    if (std::ranges::find(out, point) == out.end()) out.emplace_back(point);
+  }
+  return out;
+}
+
+bool has_root_mount(std::string_view mountinfo) {
+  while (!mountinfo.empty()) {
+    if (mount_point(next_line(mountinfo)) == "/") return true;
+  }
+  return false;
+}
+
+int wsl_generation(std::string_view proc_version) {
+  const std::string text = lower(proc_version);
+  if (text.find("microsoft") == std::string::npos && text.find("wsl2") == std::string::npos) return 0;
+  return text.find("microsoft-standard") != std::string::npos || text.find("wsl2") != std::string::npos ? 2 : 1;
+}
+
+bool wsl_interop_enabled(std::string_view binfmt_entry) { return next_line(binfmt_entry) == "enabled"; }
+
+std::string apparmor_profile(std::string_view label) {
+  label = label.substr(0, label.find_first_of(std::string_view("\n\0", 2)));
+  const auto mode = label.rfind(" (");
+  // Without a mode it is "unconfined", or another security module's label.
+  if (mode == std::string_view::npos || label.substr(mode) == " (unconfined)") return {};
+  return std::string(label.substr(0, mode));
+}
+
+std::string read_text(const char* path) {
+  const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::string out;
+  std::array<char, 4096> buffer;
+  while (fd && out.size() < 65'536) {
+    const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
+    if (n <= 0) break;
+    out.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+  return out;
+}
+
+std::string read_line(const char* path) {
+  std::string out = read_text(path);
+  out.resize(std::min(out.find('\n'), out.size()));
+  return out;
+}
+
+}  // namespace sandy::host

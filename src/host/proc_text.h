@@ -1,0 +1,41 @@
+// What the texts of /proc, of uname(2) and of `bwrap --version` say. Pure.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sandy::host {
+
+// The first number with at least one dot: "bubblewrap 0.11.1" and "6.1.0-18-amd64" are {0,11,1} and {6,1,0}. A part that is missing is 0.
+using Version = std::array<unsigned, 3>;
+std::optional<Version> find_version(std::string_view text);
+
+// Whether `id` has a meaning in a user namespace with this /proc/self/uid_map or gid_map (user_namespaces(7)).
+bool maps_id(std::string_view map, std::uint32_t id);
+
+// Mount points below `directory` in a /proc/self/mountinfo (proc_pid_mountinfo(5)), each once, in its order.
+std::vector<std::string> mounts_below(std::string_view mountinfo, std::string_view directory);
+
+// Whether mountinfo shows a mount at "/": in a chroot(2) to a plain directory there is none.
+bool has_root_mount(std::string_view mountinfo);
+
+// 0: not the Windows Subsystem for Linux; else its generation, from /proc/version. Both generations' kernels name Microsoft; the second's is a
+// real Linux, whose name has "microsoft-standard" or "WSL2".
+int wsl_generation(std::string_view proc_version);
+
+// Whether /proc/sys/fs/binfmt_misc/WSLInterop's text says that Windows programs are started.
+bool wsl_interop_enabled(std::string_view binfmt_entry);
+
+// The profile in an AppArmor label "docker-default (enforce)"; "" where the label confines nothing ("unconfined", or no AppArmor).
+std::string apparmor_profile(std::string_view label);
+
+// At most 64 KiB of a file's start; "" where it can't be read.
+std::string read_text(const char* path);
+// The same, without what follows the first newline.
+std::string read_line(const char* path);
+
+}  // namespace sandy::host

@@ -1,0 +1,59 @@
+#include "host/machine_capabilities.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace sandy::host {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+// B119: a kernel older than 5.10.
+TEST(KernelRelease, HintsBelow5_10) {
+  for (const char* old : {"5.9.16", "5.4.0-150-generic", "4.18.0-553.el8.x86_64", "2.6.78"}) {
+    const auto found = kernel_release(old);
+    EXPECT_EQ(found.state, CapabilityState::limited) << old;
+    EXPECT_THAT(found.detail, AllOf(HasSubstr(old), HasSubstr("5.10"))) << old;
+    EXPECT_THAT(found.fix, HasSubstr("5.10")) << old;
+  }
+  for (const char* now : {"5.10.0-28-amd64", "5.15.167.4-microsoft-standard-WSL2", "6.1.0", "10.0.1"}) {
+    EXPECT_EQ(kernel_release(now).state, CapabilityState::ok) << now;
+  }
+  EXPECT_EQ(kernel_release("unknown").state, CapabilityState::limited);
+  EXPECT_FALSE(kernel_release("").fix.empty());
+}
+
+TEST(LostPath, NamesEntriesAndQuotesThem) {
+  EXPECT_EQ(lost_path({}).state, CapabilityState::ok);
+  const auto found = lost_path({"/home/u/bin", "/opt/it's"});
+  EXPECT_EQ(found.state, CapabilityState::limited);
+  EXPECT_THAT(found.detail, HasSubstr("/home/u/bin, /opt/it's"));
+  EXPECT_THAT(found.fix, HasSubstr("--read '/home/u/bin' --read '/opt/it'\\''s'"));
+}
+
+TEST(Wsl, SaysWhatIsTrueOfThisOne) {
+  EXPECT_EQ(wsl({}).state, CapabilityState::ok);
+  const auto first = wsl({.generation = 1});
+  EXPECT_EQ(first.state, CapabilityState::missing);
+  EXPECT_THAT(first.fix, HasSubstr("wsl --set-version"));
+  EXPECT_EQ(wsl({.generation = 2}).state, CapabilityState::ok);
+  const auto interop = wsl({.generation = 2, .interop = true});
+  EXPECT_EQ(interop.state, CapabilityState::limited);
+  EXPECT_THAT(interop.detail, AllOf(HasSubstr("Windows programs"), HasSubstr("AF_VSOCK"), Not(HasSubstr("systemd"))));
+  EXPECT_THAT(interop.fix, HasSubstr("enabled=false"));
+  EXPECT_THAT(wsl({.generation = 2, .systemd = false}).fix, HasSubstr("systemd=true"));
+  const auto drive = wsl({.generation = 2, .interop = true, .systemd = false, .on_windows_drive = true});
+  EXPECT_THAT(drive.detail, AllOf(HasSubstr("Windows programs"), HasSubstr("systemd"), HasSubstr("Windows drive")));
+}
+
+TEST(CgroupLimits, IsHonestAboutThisVersion) {
+  const auto found = cgroup_limits({"limits.memory", "limits.pids"});
+  EXPECT_EQ(found.state, CapabilityState::missing);
+  EXPECT_THAT(found.detail, AllOf(HasSubstr("not in this version"), HasSubstr("cgroup"), HasSubstr("bus"), HasSubstr("limits.memory limits.pids")));
+  EXPECT_FALSE(found.fix.empty());
+}
+
+}  // namespace
+}  // namespace sandy::host
