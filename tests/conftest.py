@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from support import REPOSITORY, USUAL_PATH, Cli, need, processes_with
+from support import REPOSITORY, USUAL_PATH, Cli, need, processes_with, started
 
 _numbers = itertools.count()
 
@@ -53,6 +53,19 @@ def works(programs: pathlib.Path, session_directory: pathlib.Path) -> None:
     workspace.mkdir()
     started = Cli(programs, home, workspace).run("true")
     need(started.status == 0, f"a machine on which a sandbox starts; here: {started.error}")
+
+
+@pytest.fixture(autouse=True)
+def _ended() -> Iterator[None]:
+    yield
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+    started.clear()
 
 
 @pytest.fixture

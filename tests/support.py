@@ -28,6 +28,10 @@ def need(condition: object, what: str) -> None:
     pytest.skip(f"needs {what}")
 
 
+# Of the running test; what it leaves behind when it fails is ended after it.
+started: list[subprocess.Popen[bytes]] = []
+
+
 @dataclasses.dataclass(frozen=True)
 class Result:
     status: int  # as a shell would say it: 128 + n for signal n
@@ -91,9 +95,11 @@ class Cli:
     ) -> subprocess.Popen[bytes]:
         """A running `sandy VERB WORD...`; standard output and error are pipes, standard input is empty."""
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
+        process = subprocess.Popen(  # type: ignore[call-overload]
             [self.program, verb, *words], cwd=cwd or self.workspace, env=self.env | (env or {}), **(streams | popen)
         )
+        started.append(process)
+        return process  # type: ignore[no-any-return]
 
     def call(self, verb: str, *words: str | bytes | pathlib.Path, stdin: bytes = b"", timeout: float = 60, **popen: object) -> Result:
         if stdin:
