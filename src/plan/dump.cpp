@@ -21,20 +21,28 @@ std::string slot_name(const FdSlot& slot) {
   return "<?>";
 }
 
-// bwrap_options() with slot names where the numbers would stand: slot i gets the impossible number -1000 - i.
+// bwrap_options() with slot names where the numbers would stand: the operand after these options. A link's text may be
+// any word, so it is not looked at.
 std::vector<std::string> named_options(const SandboxPlan& plan) {
-  std::vector<int> marks;
-  for (std::size_t i = 0; i < plan.slots.size(); ++i) marks.push_back(-1000 - static_cast<int>(i));
+  std::vector<int> numbers;
+  for (std::size_t i = 0; i < plan.slots.size(); ++i) numbers.push_back(static_cast<int>(i));
   std::vector<std::string> out;
-  for (auto& word : bwrap_options(plan, marks)) {
-    if (word.starts_with("-1")) {
-      const auto index = static_cast<std::size_t>(-1000 - std::stoi(word));
-      out.push_back(slot_name(plan.slots.at(index)));
-    } else {
-      out.push_back(printable(word));
-    }
+  const auto words = bwrap_options(plan, numbers);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    out.push_back(printable(words[i]));
+    const bool descriptor = words[i] == "--bind-fd" || words[i] == "--ro-bind-fd" || words[i] == "--ro-bind-data" || words[i] == "--seccomp";
+    if (descriptor && i + 1 < words.size()) out.push_back(slot_name(plan.slots.at(std::stoul(words[++i]))));
+    if (words[i] == "--symlink" && i + 1 < words.size()) out.push_back(printable(words[++i]));
   }
   return out;
+}
+
+// How many words of `options` belong to the one at `at`.
+std::size_t option_length(const std::vector<std::string>& options, std::size_t at) {
+  if (options[at] == "--symlink") return std::min<std::size_t>(3, options.size() - at);
+  std::size_t length = 1;
+  while (at + length < options.size() && !options[at + length].starts_with("--")) ++length;
+  return length;
 }
 
 // A value that the policy gave may be a secret, and plans get into logs.
@@ -62,8 +70,8 @@ std::string dump_text(const SandboxPlan& plan, const std::vector<std::string>& s
   out += "bwrap: " + printable(plan.bwrap) + "\n";
   const auto options = named_options(plan);
   for (std::size_t i = 0; i < options.size();) {
-    out += "  " + options[i++];
-    while (i < options.size() && !options[i].starts_with("--")) out += " " + options[i++];
+    out += " ";
+    for (std::size_t n = option_length(options, i); n > 0; --n) out += " " + options[i++];
     out += "\n";
   }
   if (plan.etc) {
