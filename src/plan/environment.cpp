@@ -2,19 +2,22 @@
 
 #include <algorithm>
 
+#include "plan/path_text.h"
+
 namespace sandy::plan {
 namespace {
 
 const std::vector<std::string> kUsualPath{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"};
 
-// Whether a canonical host path is in a tree that the plan shows at its own place.
+// Whether the plan shows the directory at this canonical host path at its own place: what was mounted last at it or
+// above it covers what was there before.
 bool is_shown(const std::string& path, const SandboxPlan& plan) {
-  return std::ranges::any_of(plan.mounts, [&](const MountStep& step) {
-    if (step.kind != MountStep::Kind::ro_bind && step.kind != MountStep::Kind::bind) return false;
-    const FdSlot& slot = plan.slots[step.slot];
-    if (slot.kind != FdSlot::Kind::host_path || slot.text != step.dest) return false;
-    return path == step.dest || path.starts_with(step.dest + "/");
+  const auto last = std::find_if(plan.mounts.rbegin(), plan.mounts.rend(), [&](const MountStep& step) {
+    return step.kind != MountStep::Kind::remount_ro && step.kind != MountStep::Kind::symlink && is_at_or_below(path, step.dest);
   });
+  if (last == plan.mounts.rend() || (last->kind != MountStep::Kind::ro_bind && last->kind != MountStep::Kind::bind)) return false;
+  const FdSlot& slot = plan.slots[last->slot];
+  return slot.kind == FdSlot::Kind::host_path && slot.text == last->dest;
 }
 
 }  // namespace
