@@ -63,6 +63,18 @@ std::string milliseconds_since(std::chrono::steady_clock::time_point start) {
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count()) + " ms";
 }
 
+// What the run of `program`, "true" or the agent, shows.
+void judge(const Json& end, const std::string& program, const std::string& time, host::StartFindings& out) {
+  const std::string reason = end.value("reason", end.value("error", std::string("no answer")));
+  // Started as a command, the agent finds no socket, and says so by status 1.
+  if (reason == "exited" && end.value("code", -1) == (program == "true" ? 0 : 1)) {
+    out.detail = "a whole sandbox started and ran `" + program + "` within " + time;
+    return;
+  }
+  out.error = Error{"a command in the sandbox", "`" + program + "` ended with: " + reason + " " + std::to_string(end.value("code", end.value("errno", 0))),
+                    "see what it is in the sandbox: sandy run --private-workspace -- sh -c 'command -v true'"};
+}
+
 asio::awaitable<void> start_and_run(asio::io_context& io, session::PlannedSandbox planned, host::StartFindings& out) {
   const auto begin = std::chrono::steady_clock::now();
   auto sandbox = co_await session::Sandbox::start(io.get_executor(), std::move(planned), kStartLimit);
@@ -77,14 +89,7 @@ asio::awaitable<void> start_and_run(asio::io_context& io, session::PlannedSandbo
     program = plan::kAgentPath;
     end = co_await run_program(io, **sandbox, program);
   }
-  const std::string reason = end.value("reason", end.value("error", std::string("no answer")));
-  // Started as a command, the agent finds no socket, and says so by status 1.
-  if (reason == "exited" && end.value("code", -1) == (program == "true" ? 0 : 1)) {
-    out.detail = "a whole sandbox started, ran `" + program + "`, in " + milliseconds_since(begin);
-  } else {
-    out.error = Error{"a command in the sandbox", "`" + program + "` ended with: " + reason + " " + std::to_string(end.value("code", end.value("errno", 0))),
-                      "see what it is in the sandbox: sandy run --private-workspace -- sh -c 'command -v true'"};
-  }
+  judge(end, program, milliseconds_since(begin), out);
   co_await (*sandbox)->close("doctor has seen enough");
 }
 
@@ -122,7 +127,7 @@ host::StartFindings try_start(const Result<void>& bubblewrap) {
 }
 
 void print_json(const std::vector<host::Capability>& capabilities) {
-  Json out = Json::array();
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
   for (const auto& capability : capabilities) {
     out.push_back({{"name", capability.name}, {"state", host::word(capability.state)}, {"detail", capability.detail}, {"needs", capability.needs}, {"fix", capability.fix}});
   }
