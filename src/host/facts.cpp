@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <initializer_list>
 #include <string_view>
 
 #include "host/path_resolver.h"
@@ -57,9 +58,14 @@ Result<plan::HostFacts> host_facts() {
   facts.gid = ::getegid();
   facts.home = home_directory();
   facts.can_idmap = facts.uid == 0;
-  if (auto state = resolve_path(StateDirectory::likely_path())) facts.state_dir = std::move(*state);
+  // Where it is, not where it would be looked for first: that is what a rule must not show.
+  const auto open_state = StateDirectory::open();
+  if (auto state = resolve_path(open_state ? open_state->path() : StateDirectory::likely_path())) facts.state_dir = std::move(*state);
   facts.environment = caller_environment();
   for (const auto& path : plan::system_paths()) {
+    if (auto r = add_path(path, facts); !r) return std::unexpected(r.error());
+  }
+  for (const char* path : {plan::kPython3, plan::kPythonNames[0], plan::kPythonNames[1]}) {
     if (auto r = add_path(path, facts); !r) return std::unexpected(r.error());
   }
   // PATH may hold anything; an entry that can't be resolved is just not there.

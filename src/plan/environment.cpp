@@ -48,6 +48,8 @@ std::string sandbox_path(const HostFacts& facts, const SandboxPlan& plan, std::v
       lost->push_back(entry);
     }
   }
+  const std::string extra = kExtraPrograms;
+  if (std::ranges::any_of(plan.mounts, [&](const MountStep& step) { return step.dest.starts_with(extra + "/"); })) entries.push_back(extra);
   std::string out;
   for (const auto& entry : entries) out += (out.empty() ? "" : ":") + entry;
   return out;

@@ -294,11 +294,22 @@ class View {
     }
     const std::size_t agent = add_slot({.kind = FdSlot::Kind::agent, .text = {}});
     add_made({.kind = Kind::ro_bind, .dest = kAgentPath, .slot = agent});
+    add_python();
     for (const Symlink& link : links_) {
       if (exposure_above(link.path) == nullptr && !entries_.contains(link.path)) {
         add_made({.kind = Kind::symlink, .dest = link.path, .target = link.target});
       }
     }
+  }
+
+  // Models type `python`, and many distributions have python3 alone.
+  void add_python() {
+    const auto is_there = [&](const char* path) {
+      const auto it = facts_.paths.find(path);
+      return it != facts_.paths.end() && it->second.type == FileType::file;
+    };
+    if (!is_there(kPython3) || std::ranges::any_of(kPythonNames, is_there)) return;
+    add_made({.kind = Kind::symlink, .dest = std::string(kExtraPrograms) + "/python", .target = kPython3});
   }
 
   void add_etc() {

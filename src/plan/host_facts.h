@@ -40,6 +40,10 @@ struct HostFacts {
 // The paths, apart from the policy's own, that the plan asks facts about.
 const std::vector<std::string>& system_paths();
 
+// Programs that the plan looks for: where only `python3` is, the sandbox has the name `python` too.
+inline constexpr const char* kPython3 = "/usr/bin/python3";
+inline constexpr const char* kPythonNames[] = {"/usr/local/bin/python", "/usr/bin/python"};
+
 // Entries of /etc that programs need and that hold nothing private. The rest of /etc is not shown.
 const std::vector<std::string>& etc_candidates();
 
