@@ -1,0 +1,130 @@
+"""Any of our processes may be killed at any moment: nothing is left, after the next start has swept."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+from support import REPOSITORY, Cli
+
+ROUNDS = int(os.environ.get("SANDY_KILL_ROUNDS", "300" if os.environ.get("SANDY_TEST_FULL") else "25"))
+VICTIMS = ("client", "serve", "launch or bwrap", "agent")
+
+# A client under load: commands in the foreground and the background, output, file operations.
+CLIENT = """
+import sys, threading
+from sandy import Sandbox
+sandbox = Sandbox()
+def busy(number):
+    for turn in range(10_000):
+        sandbox.execute("(sleep 300 &) ; seq 20000 | md5sum; mkdir -p d; touch d/%d" % number)
+        sandbox.upload_files([("/workspace/f%d" % number, b"x" * 200_000)])
+        sandbox.grep("x", "/workspace/d")
+threads = [threading.Thread(target=busy, args=(n,), daemon=True) for n in range(3)]
+[t.start() for t in threads]
+print("started", flush=True)
+[t.join() for t in threads]
+"""
+
+
+def children(pid: int) -> list[int]:
+    """All descendants of `pid`, parents first."""
+    parents: dict[int, list[int]] = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if fields[0] != "Z":
+                parents.setdefault(int(fields[1]), []).append(int(entry.name))
+    out: list[int] = []
+    todo = [pid]
+    while todo:
+        below = parents.get(todo.pop(0), [])
+        out += below
+        todo += below
+    return out
+
+
+def victim(name: str, client: int) -> int | None:
+    below = children(client)
+    if name == "client":
+        return client
+    if name == "serve":
+        return below[0] if below else None
+    if name == "launch or bwrap":
+        return below[1] if len(below) > 1 else None
+    return below[2] if len(below) > 2 else None
+
+
+def alive(pid: int, started: str) -> bool:
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return False
+    return fields[0] != "Z" and fields[19] == started
+
+
+def start_time(pid: int) -> str:
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+    except OSError:
+        return ""
+
+
+def namespaces_and_mounts() -> tuple[int, str]:
+    seen = set()
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if entry.stat().st_uid == os.getuid():
+                    seen.add(os.readlink(entry / "ns/mnt"))
+            except OSError:
+                continue
+    return len(seen), pathlib.Path("/proc/self/mountinfo").read_text()
+
+
+def test_kill_anything_at_any_moment(sandy: Cli, programs: pathlib.Path, home: pathlib.Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SANDY_PROGRAMS": str(programs), "PYTHONDONTWRITEBYTECODE": "1",
+                   "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "python/src"), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    random.seed(os.getpid())
+    state = home / ".local/state/sandy"
+    before = namespaces_and_mounts()
+    temporary = sorted(os.listdir("/tmp"))
+    for turn in range(ROUNDS):
+        client = subprocess.Popen([sys.executable, "-c", CLIENT], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        try:
+            name = VICTIMS[turn % len(VICTIMS)]
+            if turn % 3 != 0:  # else: while it starts
+                assert client.stdout is not None
+                assert client.stdout.readline() == b"started\n"
+            time.sleep(random.random() * 0.3)
+            processes = [(pid, start_time(pid)) for pid in children(client.pid)]
+            pid = victim(name, client.pid)
+            if pid is not None:
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(random.random() * 0.05)
+            processes += [(pid, start_time(pid)) for pid in children(client.pid)]
+        finally:
+            client.kill()
+            client.wait()
+        deadline = time.monotonic() + 10
+        while (left := [pid for pid, started in processes if started and alive(pid, started)]) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not left, f"round {turn}, {name} killed: processes {left} are left"
+    time.sleep(5)  # a directory as young as this may be one that somebody is just making
+    # What a killed serve could not remove is removed by the next start of a sandbox with a directory.
+    swept = subprocess.run([sys.executable, "-c", "from sandy import Sandbox\nwith Sandbox() as s: s.execute('true')"], env=environment, check=False)
+    assert swept.returncode == 0
+    assert [entry for entry in os.listdir(state) if entry.startswith("sandbox-")] == []
+    deadline = time.monotonic() + 10  # others of this user may have sandboxes that are ending
+    while (now := namespaces_and_mounts()) != before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert now == before
+    assert [entry for entry in os.listdir("/tmp") if entry not in temporary and "sandy" in entry and "pytest" not in entry] == []
