@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import pathlib
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 
@@ -76,6 +78,15 @@ def ws(tmp_path: pathlib.Path) -> pathlib.Path:
 
 
 @pytest.fixture
+def open_directory() -> Iterator[pathlib.Path]:
+    """A directory that every user can enter, which pytest's own are not."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="sandy-test-", dir="/tmp"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
 def home(tmp_path: pathlib.Path) -> pathlib.Path:
     path = tmp_path / "home"
     path.mkdir()
@@ -115,10 +126,8 @@ def processes(marker: str) -> Iterator[Callable[[], list[int]]]:
     """The processes that have the test's marker among their arguments. None is left behind, however the test ends."""
     yield lambda: processes_with(marker)
     for pid in processes_with(marker):
-        try:
+        with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
-        except OSError:
-            pass
 
 
 @pytest.fixture(scope="session")

@@ -254,7 +254,7 @@ def test_b136_git_variables_steer_nothing(sandy: Cli, ws: pathlib.Path, secret: 
 
 
 def test_b136_a_broad_workspace_wants_its_word(sandy: Cli, home: pathlib.Path) -> None:
-    got = sandy.sh("touch written && pwd", "--unsafe-broad-workspace", cwd=home).ok()
+    sandy.sh("touch written", "--unsafe-broad-workspace", cwd=home).ok()
     assert (home / "written").exists()
     plan = sandy.call("plan", "--unsafe-broad-workspace", "--", "true", cwd=home).ok()
     assert "broad" in plan.text + plan.error or "degraded" in plan.text  # the weakening shows
@@ -296,28 +296,21 @@ def test_b137_supplementary_groups(sandy: Cli) -> None:
 
 
 @pytest.mark.root
-def test_b137_files_of_a_supplementary_group(programs: pathlib.Path) -> None:
-    from support import Cli as Cli_
-
-    base = pathlib.Path("/tmp") / f"b137-{os.getpid()}"
-    (base / "ws").mkdir(parents=True)
-    (base / "shown").mkdir()
-    (base / "other").mkdir()
-    for path in (base, base / "ws", base / "shown", base / "other"):
-        os.chown(path, 65534, 65534)
+def test_b137_files_of_a_supplementary_group(programs: pathlib.Path, open_directory: pathlib.Path) -> None:
+    base = open_directory
+    for name in ("ws", "shown", "other"):
+        (base / name).mkdir()
+        os.chown(base / name, 65534, 65534)
+    os.chown(base, 65534, 65534)
     for directory in ("shown", "other"):
         path = base / directory / "file"
         path.write_text(SECRET)
         os.chown(path, 0, 4)
         path.chmod(0o040)
-    try:
-        user = {"user": 65534, "group": 65534, "extra_groups": [4]}
-        control = subprocess.run(["cat", base / "shown/file"], capture_output=True, check=False, **user)  # type: ignore[call-overload]
-        assert control.stdout == SECRET.encode()
-        got = Cli_(programs, base, base / "ws").sh(f"cat {base}/other/file; id -G", "--read", base / "shown", **user)
-        assert SECRET not in got.text and got.lines == ["1000"]
-        # The kernel keeps a process's groups in a user namespace; only what the policy shows can be read by them.
-        shown = Cli_(programs, base, base / "ws").sh(f"cat {base}/shown/file", "--read", base / "shown", **user)
-        assert shown.text in ("", SECRET)
-    finally:
-        shutil.rmtree(base)
+    user = {"user": 65534, "group": 65534, "extra_groups": [4]}
+    control = subprocess.run(["cat", base / "shown/file"], capture_output=True, check=False, **user)  # type: ignore[call-overload]
+    assert control.stdout == SECRET.encode()
+    # The kernel keeps a process's groups in a user namespace, where they have no number of their own: what they can read is
+    # what the policy shows.
+    got = Cli(programs, base, base / "ws").sh(f"cat {base}/other/file; id -G", "--read", base / "shown", **user)
+    assert SECRET not in got.text and set(got.text.split()) <= {"1000", "65534"}

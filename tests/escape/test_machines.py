@@ -16,13 +16,13 @@ Stub = Callable[..., Result]
 
 
 @pytest.fixture
-def with_bwrap(sandy: Cli, tmp_path: pathlib.Path) -> Stub:
+def with_bwrap(sandy: Cli, open_directory: pathlib.Path) -> Stub:
     """`sandy run -- touch ran` with a shell script in bubblewrap's place; $REAL is the real one."""
     real = shutil.which("bwrap", path=sandy.env["PATH"])
     need(real, "bwrap in PATH")
 
     def run(script: str, *, mode: int = 0o755, timeout: float = 60) -> Result:
-        stub = tmp_path / "stub-bwrap"
+        stub = open_directory / "stub-bwrap"
         stub.write_text(f"#!/bin/sh\nREAL={real}\n{script}\n")
         stub.chmod(mode)
         return sandy.run("touch", "ran", env={"SANDY_BWRAP": str(stub)}, timeout=timeout)
@@ -83,14 +83,12 @@ def test_t46_what_bubblewrap_says_is_passed_on(sandy: Cli, with_bwrap: Stub, mes
 
 def test_t46_no_user_namespaces(sandy: Cli) -> None:
     # In a user namespace that allows no further ones, as on a machine with the sysctl at 0.
-    entered = ["unshare", "--user", "--map-current-user", "sh", "-c"]
-    script = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"'
-    # Only the namespace's root may write there; it becomes root, then this user again in one more.
+    # Only the namespace's root may write there; it is root in one, then another user in one more, which is the last.
     script = "echo 1 > /proc/sys/user/max_user_namespaces; exec unshare --user --map-user=$0 --map-group=$0 \"$@\""
-    need(host(f"unshare -Ur sh -c 'echo 1 > /proc/sys/user/max_user_namespaces'").status == 0, "a user namespace whose limits can be set")
+    need(host("unshare -Ur sh -c 'echo 1 > /proc/sys/user/max_user_namespaces'").status == 0, "a user namespace whose limits can be set")
     bwrap = shutil.which("bwrap", path=sandy.env["PATH"])
     got = subprocess.run(
-        [*entered[:2], "--map-root-user", "sh", "-c", script, "1000", sandy.program, "run", "--", "touch", "ran"],
+        ["unshare", "--user", "--map-root-user", "sh", "-c", script, "1000", sandy.program, "run", "--", "touch", "ran"],
         cwd=sandy.workspace, env=sandy.env | {"SANDY_BWRAP": str(bwrap)}, capture_output=True, timeout=60, check=False,
     )
     refused(Result(got.returncode, got.stdout, got.stderr), sandy, "namespace", "max_user_namespaces")
@@ -100,7 +98,7 @@ def test_t46_a_masked_proc(sandy: Cli) -> None:
     # As in Docker: something is mounted over a part of /proc, so the kernel gives no fresh one (EPERM).
     mask = "mount -t tmpfs none /proc/sys && exec unshare --user --map-user=1000 --map-group=1000 \"$@\""
     bwrap = shutil.which("bwrap", path=sandy.env["PATH"])
-    control = host(f"unshare -Ur --mount sh -c 'mount -t tmpfs none /proc/sys'")
+    control = host("unshare -Ur --mount sh -c 'mount -t tmpfs none /proc/sys'")
     need(control.status == 0, f"a namespace in which /proc can be masked: {control.error}")
     got = subprocess.run(
         ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mask, "sh", sandy.program, "run", "--", "touch", "ran"],

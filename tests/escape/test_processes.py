@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import shutil
@@ -98,7 +99,7 @@ def test_t36_helpers_in_the_workspace_and_path(sandy: Cli, ws: pathlib.Path, tmp
 
 def test_t36_no_project_file_widens_the_policy(sandy: Cli, ws: pathlib.Path, tmp_path: pathlib.Path) -> None:
     (tmp_path / "key").write_text("s3cr3t")
-    text = '{"version": 1, "filesystem": {"read": ["%s"]}}' % tmp_path
+    text = json.dumps({"version": 1, "filesystem": {"read": [str(tmp_path)]}})
     for name in ("policy.json", ".sandy.json", "sandy.json", ".sandy/policy.json", ".config/sandy/policy.json"):
         (ws / name).parent.mkdir(parents=True, exist_ok=True)
         (ws / name).write_text(text)
@@ -183,7 +184,8 @@ def test_t40_killing_everything_inside(sandy: Cli, number: str) -> None:
     # kill -1: all that a process may signal. The sandbox may end by it; `sandy` says how, and does not hang.
     victim = subprocess.Popen(["sleep", "300"])
     try:
-        process = sandy.start("run", "--timeout", "5", "--", "python3", "-c", f"import os, signal; os.kill(-1, signal.SIG{number}); os.kill(os.getppid(), signal.SIG{number}); os.kill(1, signal.SIG{number}); print('done')")
+        script = f"import os; from signal import SIG{number} as n; os.kill(-1, n); os.kill(os.getppid(), n); os.kill(1, n); print('done')"
+        process = sandy.start("run", "--timeout", "5", "--", "python3", "-c", script)
         got = finish(process, timeout=25)
         assert got.status in (0, 124, 125, 128 + getattr(signal, f"SIG{number}")), got
         assert victim.poll() is None

@@ -51,7 +51,7 @@ def test_b001_the_default_view_is_the_system_alone(sandy: Cli) -> None:
     names = set(sandy.sh("ls -A /").ok().lines)
     assert names <= {"bin", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "nix", "gnu", "proc", "root", "run", "sbin", "tmp", "usr", "var"}
     assert sandy.sh("ls -A / | grep -e sys -e boot -e mnt -e srv").out == b""
-    assert sandy.sh("ls -A /run").ok().lines == ["sandy-agent"]
+    assert set(sandy.sh("ls -A /run").ok().lines) <= {"bin", "sandy-agent"}  # ours; nothing of the host's
 
 
 def test_b003_a_missing_protected_file_is_no_device(sandy: Cli, repository: pathlib.Path) -> None:

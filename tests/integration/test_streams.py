@@ -191,9 +191,8 @@ def test_exit_status_of_a_bad_option(sandy: Cli, words: list[str]) -> None:
     assert words[0].lstrip("-") in got.error or words[-1] in got.error
 
 
-def test_b027_a_failed_start_is_no_failed_command(sandy: Cli, tmp_path: pathlib.Path, home: pathlib.Path) -> None:
-    stub = tmp_path / "stub"
-    stub.mkdir(mode=0o755)
+def test_b027_a_failed_start_is_no_failed_command(sandy: Cli, open_directory: pathlib.Path) -> None:
+    stub = open_directory
     (stub / "bwrap").write_text("#!/bin/sh\necho setup text\nexit 1\n")
     (stub / "bwrap").chmod(0o755)
     got = sandy.run("true", env={"PATH": f"{stub}:{sandy.env['PATH']}", "SANDY_BWRAP": ""})
