@@ -1,5 +1,7 @@
 // sandy: runs commands that nobody vetted, without root, daemon or container engine.
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <string_view>
@@ -22,9 +24,19 @@ void raise_open_files() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Closed ones would get the numbers of descriptors of ours, and a sandbox's output would go there.
+void open_standard_descriptors() {
+  int fd = 0;
+  do {
+    fd = ::open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd < 2);
+  if (fd > 2) ::close(fd);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_descriptors();
   CLI::App app("Sandy runs commands in a sandbox on this machine: no root, no daemon, no container engine.", "sandy");
   app.set_version_flag("--version", "sandy " SANDY_VERSION);
   app.require_subcommand(1);
@@ -43,7 +55,9 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
-    return code == 0 ? 0 : sandy::cli::kUsage;
+    if (code == 0) return 0;
+    // Not to be taken for a status of the command.
+    return first == "run" || first == "shell" ? sandy::cli::kCouldNotStart : sandy::cli::kUsage;
   }
   return status.value;
 }
