@@ -104,7 +104,14 @@ Result<void> check_resolved(const policy::SandboxPolicy& policy, const plan::Hos
 
 policy::Caller this_caller() {
   std::error_code error;
-  const auto cwd = std::filesystem::current_path(error);
+  auto cwd = std::filesystem::current_path(error);
+  // The shell's own spelling, through links, where it is true: the sandbox then has the directory under both.
+  struct stat here{}, named{};
+  const char* const shell = std::getenv("PWD");
+  if (shell != nullptr && shell[0] == '/' && ::stat(".", &here) == 0 && ::stat(shell, &named) == 0 && here.st_dev == named.st_dev &&
+      here.st_ino == named.st_ino) {
+    cwd = shell;
+  }
   return {.home = host::home_directory(), .cwd = error ? "/" : cwd.string(), .state_dir = host::StateDirectory::likely_path(), .uid = ::geteuid()};
 }
 
