@@ -8,9 +8,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <boost/asio.hpp>
+#include <cstdint>
 
 #include "agent/agent.h"
+#include "agent/raw_syscall.h"
 
 namespace {
 
@@ -42,6 +45,9 @@ int sandy::agent::run_agent() {
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
+  // posix_spawn(3) of glibc leaves its own two signals ignored, also in what it starts, and commands would inherit that.
+  const std::array<std::uint64_t, 4> plain{};  // the kernel's struct sigaction: SIG_DFL, no flags
+  for (const int number : {32, 33}) raw_syscall(SYS_rt_sigaction, number, raw_arg(plain.data()), 0, sizeof(std::uint64_t));
   ::umask(022);
 
   boost::asio::io_context io(1);
