@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <deque>
 #include <optional>
+#include <stdexcept>
 
 #include "base/memfd.h"
 #include "cli/terminal.h"
@@ -28,6 +29,7 @@ using wire::Json;
 
 constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
 constexpr auto kTerminateGrace = std::chrono::seconds(5);  // from a passed-on SIGTERM to the kill
+constexpr auto kEndGrace = std::chrono::seconds(10);       // from a kill that was asked for to giving up on the agent
 
 // An output of ours. Its descriptor's flags are shared with whoever gave it to us, so it is opened anew to be non-blocking (pipes, terminals); where
 // that can't be had, writes may block.
@@ -48,7 +50,7 @@ class Output {
         bytes.remove_prefix(static_cast<std::size_t>(n));
       } else if (errno == EAGAIN && stream_) {
         const auto [error] = co_await stream_->async_wait(asio::posix::descriptor_base::wait_write, kNoError);
-        if (error) co_return false;
+        if (error || abandoned_) co_return false;
       } else if (errno != EINTR) {
         co_return false;
       }
@@ -56,15 +58,22 @@ class Output {
     co_return true;
   }
 
+  // Ends a write that waits for a reader.
+  void abandon() {
+    abandoned_ = true;
+    if (stream_) stream_->cancel();
+  }
+
  private:
   int fd_;
   std::optional<asio::posix::stream_descriptor> stream_;
+  bool abandoned_ = false;
 };
 
 class Foreground : public session::EventSink, public std::enable_shared_from_this<Foreground> {
  public:
   Foreground(asio::io_context& io, const ForegroundOptions& options)
-      : io_(io), options_(options), changed_(io, asio::steady_timer::time_point::max()), out_(io, 1), err_(io, 2) {}
+      : io_(io), options_(options), changed_(io, asio::steady_timer::time_point::max()), given_up_(io), out_(io, 1), err_(io, 2) {}
 
   void on_event(wire::Frame event) override {
     events_.push_back(std::move(event));
@@ -77,6 +86,7 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
     std::optional<RawTerminal> raw;
     if (options_.tty) raw.emplace(0);
     open();
+    if (options_.timeout_ms != 0) give_up_after(std::chrono::milliseconds(options_.timeout_ms) + kEndGrace);
     asio::co_spawn(io_, [self = shared_from_this()] { return self->relay_input(); }, asio::detached);
     asio::co_spawn(io_, [self = shared_from_this()] { return self->relay_signals(); }, asio::detached);
     while (true) {
@@ -85,6 +95,7 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
       events_.pop_front();
       if (event.ev() == "end") {
         ended_ = true;
+        given_up_.cancel();
         co_return std::move(event.header);
       }
       if (event.ev() == "credit") {
@@ -94,7 +105,7 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
         Output& output = event.ev() == "stdout" ? out_ : err_;
         if (!co_await output.write(event.payload) && !broken_pipe_) {
           broken_pipe_ = true;
-          sandbox_->follow(id_, wire::request("cancel"), {});
+          cancel();
         }
         sandbox_->follow(id_, wire::credit_request(event.payload.size()), {});
       }
@@ -122,6 +133,32 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
     }
     header["args"] = std::move(lengths);
     id_ = sandbox_->open(std::move(header), std::move(payload), shared_from_this());
+  }
+
+  void cancel() {
+    sandbox_->follow(id_, wire::request("cancel"), {});
+    give_up_after(kEndGrace);
+  }
+
+  // The agent ends commands, and is not trusted: what it doesn't end within `limit` is over, with the sandbox.
+  void give_up_after(std::chrono::milliseconds limit) {
+    const auto at = std::chrono::steady_clock::now() + std::min<std::chrono::milliseconds>(limit, std::chrono::hours(100'000));
+    if (giving_up_ && given_up_.expiry() <= at) return;
+    giving_up_ = true;
+    given_up_.expires_at(at);
+    asio::co_spawn(
+        io_,
+        [self = shared_from_this()]() -> asio::awaitable<void> {
+          const auto [error] = co_await self->given_up_.async_wait(kNoError);
+          if (error || self->ended_) co_return;
+          wire::Frame end;
+          end.header = {{"ev", "end"}, {"error", "no_sandbox"}, {"detail", "the sandbox did not end it when told to"}};
+          self->out_.abandon();
+          self->err_.abandon();
+          self->events_.clear();
+          self->on_event(std::move(end));
+        },
+        asio::detached);
   }
 
   asio::awaitable<void> relay_input() {
@@ -168,14 +205,14 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
       Json pass_on = wire::request("signal");
       pass_on["signal"] = number;
       sandbox_->follow(id_, std::move(pass_on), {});
-      if (number == SIGHUP || (number == SIGINT && ++interrupts > 1)) sandbox_->follow(id_, wire::request("cancel"), {});
+      if (number == SIGHUP || (number == SIGINT && ++interrupts > 1)) cancel();
       if (number == SIGTERM) {
         asio::co_spawn(
             io_,
             [self = shared_from_this()]() -> asio::awaitable<void> {
               asio::steady_timer grace(self->io_, kTerminateGrace);
               co_await grace.async_wait(kNoError);
-              if (!self->ended_) self->sandbox_->follow(self->id_, wire::request("cancel"), {});
+              if (!self->ended_) self->cancel();
             },
             asio::detached);
       }
@@ -189,6 +226,8 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
   std::deque<wire::Frame> events_;
   asio::steady_timer changed_;
   asio::steady_timer input_changed_{io_, asio::steady_timer::time_point::max()};
+  asio::steady_timer given_up_;
+  bool giving_up_ = false;
   std::size_t window_ = wire::kWindowBytes;
   Output out_, err_;
   bool ended_ = false, broken_pipe_ = false;
@@ -204,6 +243,9 @@ int status_of(const Json& end, const ForegroundOptions& options, bool broken_pip
     return kCouldNotStart;
   }
   const std::string reason = end.value("reason", "");
+  for (const char* key : {"code", "signal", "errno"}) {
+    if (end.contains(key) && !end[key].is_number_integer()) throw std::invalid_argument(key);
+  }
   if (reason == "exited") return static_cast<int>(number("code") & 0xFF);
   if (reason == "timed_out") {
     note("timed out after " + std::to_string(options.timeout_ms) + " ms");
@@ -218,25 +260,47 @@ int status_of(const Json& end, const ForegroundOptions& options, bool broken_pip
   if (reason == "signalled") {
     const auto signal = static_cast<int>(number("signal"));
     if (signal == SIGSYS) note("killed for a system call that the seccomp policy doesn't allow (32-bit programs are not supported)");
-    return 128 + signal;
+    return 128 + (signal & 127);
   }
-  return 128 + SIGKILL;  // cancelled
+  if (reason != "cancelled") throw std::invalid_argument("reason");
+  return 128 + SIGKILL;
 }
 
-void write_outcome(const std::string& path, const Json& end, int status, const std::vector<std::string>& degraded) {
+// Opened before anything runs that could put a link in its place, and then a link is one that an earlier command may have put there. Not
+// in /dev and /proc, where links are how a caller names its own descriptors.
+Result<UniqueFd> open_outcome(const std::string& path) {
+  const bool own = path.starts_with("/dev/") || path.starts_with("/proc/");
+  // O_NONBLOCK: a FIFO that nobody reads would hold us up.
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (own ? 0 : O_NOFOLLOW), 0666));
+  if (fd) return fd;
+  if (errno == ELOOP) return fail("--json " + printable(path), "is a symbolic link", "name the file that it leads to");
+  return fail("--json " + printable(path), errno_text(errno));
+}
+
+void write_outcome(const UniqueFd& fd, const std::string& path, const Json& end, int status, const std::vector<std::string>& degraded) {
   Json out{{"exit_status", status}, {"degraded", degraded}};
   for (const auto& [key, value] : end.items()) {
     if (key != "id" && key != "ev") out[key] = value;
   }
   const std::string text = out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd || !write_all(fd.get(), text)) note("--json " + printable(path) + ": " + errno_text(errno));
+  struct stat st{};
+  const bool emptied = ::fstat(fd.get(), &st) == 0 && (!S_ISREG(st.st_mode) || ::ftruncate(fd.get(), 0) == 0);
+  if (!emptied || !write_all(fd.get(), text)) note("--json " + printable(path) + ": " + errno_text(errno));
 }
 
 }  // namespace
 
 int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
+  UniqueFd outcome;
+  if (!options.json_file.empty()) {
+    auto opened = open_outcome(options.json_file);
+    if (!opened) {
+      print_error(opened.error());
+      return kCouldNotStart;
+    }
+    outcome = std::move(*opened);
+  }
   auto planned = session::plan_here(policy);
   if (!planned) {
     print_error(planned.error());
@@ -257,9 +321,13 @@ int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptio
         const Json end = co_await foreground->run(*sandbox);
         status = status_of(end, options, foreground->broken_pipe());
         co_await (*sandbox)->close("the command has ended");
-        if (!options.json_file.empty()) write_outcome(options.json_file, end, status, degraded);
+        if (outcome) write_outcome(outcome, options.json_file, end, status, degraded);
       },
-      [&](std::exception_ptr) { io.stop(); });
+      [&](std::exception_ptr failure) {
+        // Values of another type than the protocol's: nlohmann::json throws.
+        if (failure) print_error({"the sandbox", "its agent broke the protocol", ""});
+        io.stop();
+      });
   io.run();
   return status;
 }
