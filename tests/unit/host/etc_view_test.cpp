@@ -14,7 +14,7 @@ namespace {
 
 class EtcViewTest : public ::testing::Test {
  protected:
-  EtcViewTest() : environment_({{"XDG_STATE_HOME", directory.at("state")}}) {
+  EtcViewTest() : environment_{{"XDG_STATE_HOME", directory.at("state")}} {
     auto opened = StateDirectory::open();
     if (!opened) throw std::runtime_error(opened.error().text());
     state.emplace(std::move(*opened));

@@ -9,7 +9,7 @@ namespace {
 
 class Programs : public ::testing::Test {
  protected:
-  Programs() : state_({{"XDG_STATE_HOME", directory.at("state")}, {"SANDY_BWRAP", std::nullopt}}) {}
+  Programs() : state_{{"XDG_STATE_HOME", directory.at("state")}, {"SANDY_BWRAP", std::nullopt}} {}
 
   // A program that says it is bubblewrap, and notes that it was asked.
   std::string fake(const std::string& name, const std::string& options = "--unshare-user --bind-fd --size") {
@@ -29,7 +29,7 @@ class Programs : public ::testing::Test {
 TEST_F(Programs, TheFirstOneInPath) {
   directory.make_directory("empty");
   const std::string first = fake("first/bwrap"), second = fake("second/bwrap", "--unshare-user");
-  const WithEnvironment path({{"PATH", directory.at("empty") + ":" + directory.at("first") + ":" + directory.at("second")}});
+  const WithEnvironment path{{"PATH", directory.at("empty") + ":" + directory.at("first") + ":" + directory.at("second")}};
   const auto found = find_bubblewrap();
   ASSERT_TRUE(found) << found.error().text();
   EXPECT_EQ(found->path, first);
@@ -40,7 +40,7 @@ TEST_F(Programs, ADirectoryThatOthersCanWriteToIsPassedOver) {
   const std::string planted = fake("open/bwrap"), good = fake("good/bwrap");
   for (const mode_t mode : {0777, 0775, 01777, 0757}) {
     ASSERT_EQ(::chmod(directory.at("open").c_str(), mode), 0);
-    const WithEnvironment path({{"PATH", directory.at("open") + ":" + directory.at("good")}});
+    const WithEnvironment path{{"PATH", directory.at("open") + ":" + directory.at("good")}};
     const auto found = find_bubblewrap();
     ASSERT_TRUE(found) << found.error().text();
     EXPECT_EQ(found->path, good) << std::oct << mode;
@@ -53,7 +53,7 @@ TEST_F(Programs, RelativeEntriesArePassedOver) {
   const std::string good = fake("good/bwrap"), old = std::filesystem::current_path();
   std::filesystem::current_path(directory.at("here"));
   for (const char* relative : {".", "", "../here"}) {
-    const WithEnvironment path({{"PATH", std::string(relative) + ":" + directory.at("good")}});
+    const WithEnvironment path{{"PATH", std::string(relative) + ":" + directory.at("good")}};
     const auto found = find_bubblewrap();
     EXPECT_TRUE(found && found->path == good) << relative;
   }
@@ -63,7 +63,7 @@ TEST_F(Programs, RelativeEntriesArePassedOver) {
 TEST_F(Programs, TheVariableCounts) {
   const std::string own = fake("own/my-bwrap");
   fake("path/bwrap");
-  const WithEnvironment environment({{"PATH", directory.at("path")}, {"SANDY_BWRAP", own}});
+  const WithEnvironment environment{{"PATH", directory.at("path")}, {"SANDY_BWRAP", own}};
   const auto found = find_bubblewrap();
   ASSERT_TRUE(found) << found.error().text();
   EXPECT_EQ(found->path, own);
@@ -73,7 +73,7 @@ TEST_F(Programs, TheVariableIsNotReplacedByAGuess) {
   fake("path/bwrap");
   directory.make("no-program", "", 0644);
   for (const std::string& value : {std::string("relative/bwrap"), directory.at("none"), directory.at("no-program"), directory.path()}) {
-    const WithEnvironment environment({{"PATH", directory.at("path")}, {"SANDY_BWRAP", value}});
+    const WithEnvironment environment{{"PATH", directory.at("path")}, {"SANDY_BWRAP", value}};
     const auto found = find_bubblewrap();
     ASSERT_FALSE(found) << value;
     EXPECT_NE(found.error().what.find("SANDY_BWRAP"), std::string::npos);
@@ -82,7 +82,7 @@ TEST_F(Programs, TheVariableIsNotReplacedByAGuess) {
 
 TEST_F(Programs, IsAskedOnceAndAgainWhenItChanges) {
   const std::string own = fake("own/bwrap");
-  const WithEnvironment environment({{"SANDY_BWRAP", own}});
+  const WithEnvironment environment{{"SANDY_BWRAP", own}};
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(find_bubblewrap());
   EXPECT_EQ(times_asked(), 1U);
   std::filesystem::remove(own);
@@ -97,7 +97,7 @@ TEST_F(Programs, WhatIsNoBubblewrapIsRefused) {
   const std::string fails = directory.make("fails", "#!/bin/sh\necho --unshare-user\nexit 1\n", 0755);
   const std::string other = directory.make("other", "#!/bin/sh\necho hello\n", 0755);
   for (const auto& program : {fails, other}) {
-    const WithEnvironment environment({{"SANDY_BWRAP", program}});
+    const WithEnvironment environment{{"SANDY_BWRAP", program}};
     for (int i = 0; i < 2; ++i) EXPECT_FALSE(find_bubblewrap()) << program;  // and nothing of it is kept
   }
 }

@@ -11,6 +11,9 @@
 namespace sandy::host {
 namespace {
 
+// Thousands of directories: on a disk that would take its time.
+const char* in_memory() { return ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp"; }
+
 std::string removed(const TestDirectory& directory, const std::string& name) {
   const auto result = remove_tree(directory.fd(), name);
   if (!result) return result.error().text();
@@ -18,7 +21,7 @@ std::string removed(const TestDirectory& directory, const std::string& name) {
 }
 
 TEST(RemoveTree, FilesLinksAndDirectories) {
-  const TestDirectory directory;
+  const TestDirectory directory(in_memory());
   directory.make("tree/a/b/file", "x");
   directory.make("tree/two\nlines\xff/f", "x");
   directory.link("tree/a/dangling", "none");
@@ -27,12 +30,12 @@ TEST(RemoveTree, FilesLinksAndDirectories) {
 }
 
 TEST(RemoveTree, MissingIsSuccess) {
-  const TestDirectory directory;
+  const TestDirectory directory(in_memory());
   EXPECT_EQ(removed(directory, "none"), "");
 }
 
 TEST(RemoveTree, AFileOrALinkByItself) {
-  const TestDirectory directory;
+  const TestDirectory directory(in_memory());
   directory.make("outside/file", "x");
   directory.make("file", "x");
   directory.link("link", "outside");
@@ -42,7 +45,7 @@ TEST(RemoveTree, AFileOrALinkByItself) {
 }
 
 TEST(RemoveTree, LinksToOutsideAreNotFollowed) {
-  const TestDirectory directory;
+  const TestDirectory directory(in_memory());
   directory.make("outside/dir/file", "x", 0640);
   ASSERT_EQ(::chmod(directory.at("outside/dir").c_str(), 0500), 0);
   directory.make_directory("tree/sub");
@@ -59,7 +62,7 @@ TEST(RemoveTree, LinksToOutsideAreNotFollowed) {
 }
 
 TEST(RemoveTree, TenThousandLevels) {
-  const TestDirectory directory;
+  const TestDirectory directory(in_memory());
   directory.make_directory("tree");
   UniqueFd at(::open(directory.at("tree").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   for (int i = 0; i < 10'000; ++i) {
@@ -72,7 +75,7 @@ TEST(RemoveTree, TenThousandLevels) {
 }
 
 TEST(RemoveTree, NamesLikeItsOwn) {
-  const TestDirectory directory;
+  const TestDirectory directory(in_memory());
   for (int i = 0; i < 5; ++i) {
     const std::string name = "/.sandy-removed-" + std::to_string(i);
     directory.make("tree" + name + name + name + "/file", "x");
@@ -83,7 +86,7 @@ TEST(RemoveTree, NamesLikeItsOwn) {
 }
 
 TEST(RemoveTree, DirectoriesThatAreShut) {
-  const TestDirectory directory;
+  const TestDirectory directory(in_memory());
   const std::string result = unprivileged([&]() -> std::string {
     for (const mode_t mode : {0000, 0100, 0200, 0300, 0400, 0500, 0600}) {
       const std::string name = "tree" + std::to_string(mode);
@@ -98,7 +101,7 @@ TEST(RemoveTree, DirectoriesThatAreShut) {
 }
 
 TEST(RemoveTree, WhatCannotBeRemovedIsAnErrorAndTheRestGoes) {
-  const TestDirectory directory;
+  const TestDirectory directory(in_memory());
   const std::string result = unprivileged([&]() -> std::string {
     directory.make("parent/tree/a/file", "x");
     const UniqueFd parent(::open(directory.at("parent").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -113,7 +116,7 @@ TEST(RemoveTree, WhatCannotBeRemovedIsAnErrorAndTheRestGoes) {
 
 // Whatever a process in the tree does meanwhile: nothing outside is touched, and when it is gone the tree can be removed.
 TEST(RemoveTree, ARacingWriter) {
-  const TestDirectory directory;
+  const TestDirectory directory(in_memory());
   for (int i = 0; i < 50; ++i) directory.make("outside/keep" + std::to_string(i), "x");
   for (int round = 0; round < 15; ++round) {
     directory.make_directory("tree");

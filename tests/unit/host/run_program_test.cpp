@@ -23,7 +23,7 @@ TEST(RunProgram, OutputsAndStatus) {
 }
 
 TEST(RunProgram, EnvironmentAndInputAreEmpty) {
-  const WithEnvironment environment({{"SANDY_TEST_SECRET", "x"}});
+  const WithEnvironment environment{{"SANDY_TEST_SECRET", "x"}};
   const auto result = run_program({"/usr/bin/env"}, 20s);
   ASSERT_TRUE(result) << result.error().text();
   EXPECT_EQ(result->out, "LC_ALL=C\n");

@@ -11,7 +11,7 @@ namespace {
 
 class StateDirectoryTest : public ::testing::Test {
  protected:
-  StateDirectoryTest() : environment_({{"XDG_STATE_HOME", directory.at("state")}, {"HOME", directory.at("home")}}) {}
+  StateDirectoryTest() : environment_{{"XDG_STATE_HOME", directory.at("state")}, {"HOME", directory.at("home")}} {}
 
   StateDirectory open() {
     auto out = StateDirectory::open();
@@ -68,7 +68,7 @@ TEST_F(StateDirectoryTest, TheNextPlaceWhereThereIsAFileOrALink) {
 TEST_F(StateDirectoryTest, AnotherUsersDirectoryIsNotOurs) {
   if (::geteuid() != 0) {
     // Only root can make one that is not ours; the directories that are there on every machine serve otherwise.
-    const WithEnvironment environment({{"XDG_STATE_HOME", "/usr"}, {"HOME", directory.at("home")}});
+    const WithEnvironment environment{{"XDG_STATE_HOME", "/usr"}, {"HOME", directory.at("home")}};
     EXPECT_EQ(open().path(), directory.at("home/.local/state/sandy"));
     return;
   }

@@ -22,8 +22,8 @@ namespace sandy::host {
 // Removed at the end with what can be removed. Its own path has no links.
 class TestDirectory {
  public:
-  TestDirectory() {
-    std::string pattern = std::filesystem::canonical("/tmp").string() + "/sandy-host-XXXXXX";
+  explicit TestDirectory(const char* base = "/tmp") {
+    std::string pattern = std::filesystem::canonical(base).string() + "/sandy-host-XXXXXX";
     if (::mkdtemp(pattern.data()) == nullptr) std::abort();
     path_ = pattern;
     ::chmod(path_.c_str(), 0777);  // for children that give up their rights
@@ -96,7 +96,7 @@ inline std::string unprivileged(const std::function<std::string()>& body) {
 // Environment variables for the life of this object; nullopt unsets.
 class WithEnvironment {
  public:
-  explicit WithEnvironment(const std::map<std::string, std::optional<std::string>>& values) {
+  WithEnvironment(std::initializer_list<std::pair<std::string, std::optional<std::string>>> values) {
     for (const auto& [name, value] : values) {
       const char* old = std::getenv(name.c_str());
       old_[name] = old != nullptr ? std::optional<std::string>(old) : std::nullopt;
