@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -57,11 +58,18 @@ Result<ProgramResult> run_program(const std::vector<std::string>& argv, std::chr
       std::array<char, 4096> buffer;
       const ssize_t n = ::read(polled[i].fd, buffer.data(), buffer.size());
       std::string& text = i == 0 ? result.out : result.err;
-      if (n > 0 && text.size() < kMaxOutput) text.append(buffer.data(), static_cast<std::size_t>(n));
+      if (n > 0) text.append(buffer.data(), std::min(static_cast<std::size_t>(n), kMaxOutput - text.size()));
       if (n == 0 || (n < 0 && errno != EINTR)) (i == 0 ? out_read : err_read).reset();
     }
   }
-  if (result.timed_out) ::kill(pid, SIGKILL);
+  // Its output may end before it does.
+  while (!result.timed_out) {
+    const pid_t ended = ::waitpid(pid, &result.status, WNOHANG);
+    if (ended == pid || (ended < 0 && errno != EINTR)) return result;
+    if (std::chrono::steady_clock::now() >= deadline) result.timed_out = true;
+    ::poll(nullptr, 0, 1);
+  }
+  ::kill(pid, SIGKILL);
   while (::waitpid(pid, &result.status, 0) < 0 && errno == EINTR) {}
   return result;
 }
