@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <ctime>
 #include <cstdint>
+#include <set>
 #include <string_view>
 
 #include "base/memfd.h"
@@ -44,19 +45,46 @@ class Digest {
   std::uint64_t value_ = 0xcbf29ce484222325ULL;
 };
 
+void add_entry(Digest& digest, int parent, const char* name, int flags, int depth);
+
+// The directories below one, whose times tell of what was added, replaced or removed in them. Files in them that were
+// changed in place, which package managers don't do, are not looked at: it would cost thousands of calls.
+void add_directories(Digest& digest, int fd, int depth) {
+  DIR* stream = ::fdopendir(fd);
+  if (stream == nullptr) {
+    ::close(fd);
+    return;
+  }
+  std::set<std::string> names;
+  while (const dirent* entry = ::readdir(stream)) {
+    const std::string_view name = entry->d_name;
+    if (entry->d_type == DT_DIR && name != "." && name != "..") names.emplace(name);
+  }
+  for (const auto& name : names) {
+    digest.add(name);
+    add_entry(digest, ::dirfd(stream), name.c_str(), AT_SYMLINK_NOFOLLOW, depth + 1);
+  }
+  ::closedir(stream);
+}
+
+void add_entry(Digest& digest, int parent, const char* name, int flags, int depth) {
+  struct stat st{};
+  if (depth > kMaxDepth || ::fstatat(parent, name, &st, flags) != 0) return;
+  for (const std::uint64_t part : {static_cast<std::uint64_t>(st.st_dev), static_cast<std::uint64_t>(st.st_ino), static_cast<std::uint64_t>(st.st_size),
+                                   static_cast<std::uint64_t>(st.st_mtim.tv_sec), static_cast<std::uint64_t>(st.st_mtim.tv_nsec),
+                                   static_cast<std::uint64_t>(st.st_ctim.tv_sec), static_cast<std::uint64_t>(st.st_ctim.tv_nsec)}) {
+    digest.add(part);
+  }
+  if (!S_ISDIR(st.st_mode)) return;
+  if (const int fd = ::openat(parent, name, kDirectory); fd >= 0) add_directories(digest, fd, depth);
+}
+
 std::string name_of(const plan::EtcView& view) {
   Digest digest;
   digest.add(SANDY_VERSION);
   for (const auto& name : view.copied) {
-    struct stat st{};
     digest.add(name);
-    if (::stat(("/etc/" + name).c_str(), &st) != 0) continue;
-    for (const std::uint64_t part : {static_cast<std::uint64_t>(st.st_dev), static_cast<std::uint64_t>(st.st_ino),
-                                     static_cast<std::uint64_t>(st.st_size), static_cast<std::uint64_t>(st.st_mtim.tv_sec),
-                                     static_cast<std::uint64_t>(st.st_mtim.tv_nsec), static_cast<std::uint64_t>(st.st_ctim.tv_sec),
-                                     static_cast<std::uint64_t>(st.st_ctim.tv_nsec)}) {
-      digest.add(part);
-    }
+    add_entry(digest, AT_FDCWD, ("/etc/" + name).c_str(), 0, 0);
   }
   for (const auto& [name, text] : view.made) {
     digest.add(name);
@@ -72,6 +100,9 @@ std::string name_of(const plan::EtcView& view) {
 class Builder {
  public:
   explicit Builder(int target) : target_(target) {}
+
+  // A file to mount on; one that was copied does as well.
+  bool make_place(const std::string& name) { return ::faccessat(target_, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0 || write_file(name, ""); }
 
   bool write_file(const std::string& name, std::string_view content) {
     parents(name);
@@ -158,7 +189,7 @@ Result<EtcDirectory> etc_directory(const StateDirectory& state, const plan::EtcV
     for (const auto& entry : view.copied) builder.copy(entry);
     for (const auto& directory : view.directories) builder.make_directory(directory);
     bool made = target.get() >= 0;
-    for (const auto& file : view.files) made = builder.write_file(file, "") && made;
+    for (const auto& file : view.files) made = builder.make_place(file) && made;
     for (const auto& [file, text] : view.made) made = builder.write_file(file, text) && made;
     if (!made) {
       const int error = errno;

@@ -14,7 +14,8 @@ struct EtcDirectory {
 };
 
 // Copies the host's entries (contents and links; not owners, modes or devices; an entry that can't be read is left out) and writes
-// the made ones. The directory is named by a digest of all that went into it, so a changed host file gives a new one.
+// the made ones. The directory is named by a digest of all that went into it, so a changed host file gives a new one (but
+// not one that is changed in place within a copied directory).
 Result<EtcDirectory> etc_directory(const StateDirectory& state, const plan::EtcView& view);
 
 // Removes those that nobody has used for a day.
