@@ -35,14 +35,14 @@ std::vector<std::string> path_candidates(const std::string& program, const std::
 std::expected<CommandImage, int> command_image(const wire::Frame& frame, const wire::Configuration& configuration) {
   const auto cut = frame.cut();
   const std::uint64_t argc = frame.number("argc", 1);
-  if (!cut || argc == 0 || cut->args.size() < argc + 1) return std::unexpected(EINVAL);
+  if (!cut || argc == 0 || argc >= cut->args.size()) return std::unexpected(EINVAL);
   for (const auto argument : cut->args) {
     if (has_nul(argument)) return std::unexpected(EINVAL);
   }
   CommandImage image;
   std::vector<std::string> changes;
   for (std::size_t i = argc + 1; i < cut->args.size(); ++i) {
-    if (cut->args[i].find('=') == std::string_view::npos) return std::unexpected(EINVAL);
+    if (const auto equals = cut->args[i].find('='); equals == 0 || equals == std::string_view::npos) return std::unexpected(EINVAL);
     changes.emplace_back(cut->args[i]);
   }
   image.env = wire::merge_environment(configuration.environment, changes);
