@@ -57,7 +57,10 @@ bool Command::open_streams(const wire::Frame& frame, CommandImage& image) {
     outputs_[index] = std::make_shared<Output>(executor, std::move(fd), name, stream_ ? 0 : keep);
   };
   if (const auto tty = frame.header.find("tty"); tty != frame.header.end() && tty->is_object()) {
-    auto size = [&](const char* key) { return static_cast<unsigned short>(tty->value(key, 0U)); };
+    auto size = [&](const char* key) {
+      const auto number = tty->find(key);
+      return static_cast<unsigned short>(number != tty->end() && number->is_number_unsigned() ? number->get<std::uint64_t>() : 0);
+    };
     auto pty = open_pty(size("rows"), size("cols"));
     if (!pty) return false;
     UniqueFd input(::fcntl(pty->master.get(), F_DUPFD_CLOEXEC, 3));
