@@ -93,6 +93,8 @@ std::optional<Sizes> read_sizes(std::string_view prefix, std::size_t max_payload
 }
 
 Result<Frame> parse_header(std::string_view bytes) {
+  // The parser takes a NUL for the end of its input, whatever follows.
+  if (bytes.find('\0') != std::string_view::npos) return fail("frame header", "not a JSON object");
   KeyWatch watch;
   Frame frame;
   frame.header = Json::parse(bytes.begin(), bytes.end(), std::ref(watch), /*allow_exceptions=*/false);
