@@ -119,8 +119,8 @@ host::StartFindings try_start(const Result<void>& bubblewrap) {
         co_await start_and_run(io, std::move(*planned), out);
       },
       [&](std::exception_ptr exception) {
+        // No io.stop(): the thread that removes directories may still give back its hold on `io`.
         if (exception) out.error = Error{"the sandbox", "its start ended with an exception", "run sandy doctor again; if it stays, report it"};
-        io.stop();
       });
   io.run();
   return out;

@@ -307,7 +307,8 @@ int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptio
     return kCouldNotStart;
   }
   const auto degraded = planned->plan.degraded;
-  asio::io_context io(1);
+  // Never destroyed: it is stopped with work in it, and the thread that removes directories gives back its hold on it at a time of its own.
+  static asio::io_context& io = *new asio::io_context(1);
   int status = kCouldNotStart;
   asio::co_spawn(
       io,

@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "base/memfd.h"
+#include "host/namespaces_probe.h"
 #include "host/path_resolver.h"
 #include "host/programs.h"
 
@@ -85,6 +86,7 @@ Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string&
   LaunchedSandbox launched;
   auto launcher = own_program("sandy-launch");
   if (!launcher) return std::unexpected(launcher.error());
+  if (auto allowed = check_root(); !allowed) return std::unexpected(allowed.error());
   auto state = StateDirectory::open();
   if (!state) return std::unexpected(state.error());
   if (plan.root == plan::RootKind::private_directory) {

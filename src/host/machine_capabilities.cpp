@@ -20,7 +20,6 @@
 #include "host/programs.h"
 #include "host/run_program.h"
 #include "host/state_directory.h"
-#include "plan/plan.h"
 
 namespace sandy::host {
 namespace {
@@ -172,14 +171,10 @@ Capability sandbox_user() {
     return out;
   }
   out.detail = "started as root: sandboxes run as user 65534 (nobody) on the host, never as root, and see themselves as 1000";
-  for (const char* map : {"/proc/self/uid_map", "/proc/self/gid_map"}) {
-    const std::string text = read_text(map);
-    if (text.empty() || maps_id(text, plan::kNobody)) continue;
+  if (const auto allowed = check_root(); !allowed) {
     out.state = State::missing;
-    UserNamespaceProbe probe;
-    probe.state = UserNamespaceState::unmapped_user;
-    out.detail = "started as root of a user namespace that has no user and group 65534 (nobody), which root's sandboxes run as";
-    out.fix = remedy(probe);
+    out.detail = allowed.error().what + ": " + allowed.error().why;
+    out.fix = allowed.error().fix;
   }
   return out;
 }

@@ -163,6 +163,23 @@ UserNamespaceProbe probe_user_namespace() {
   return probe;
 }
 
+Result<void> check_root() {
+  if (::geteuid() != 0) return {};
+  for (const char* map : {"/proc/self/uid_map", "/proc/self/gid_map"}) {
+    const std::string text = read_text(map);
+    if (text.empty() || maps_id(text, plan::kNobody)) continue;
+    UserNamespaceProbe probe;
+    probe.state = UserNamespaceState::unmapped_user;
+    return fail("starting as root", "this is root of a user namespace that has no user and group 65534 (nobody), which root's sandboxes run as", remedy(probe));
+  }
+  constexpr unsigned kSysAdmin = 21;
+  if (const std::string status = read_text("/proc/self/status"); !status.empty() && !has_capability(status, kSysAdmin)) {
+    return fail("starting as root", "this root has no CAP_SYS_ADMIN, as in a container, and can't show its directories to user 65534 (nobody), which root's sandboxes run as",
+                "run sandy as another user: docker run --user 1000:1000, or setpriv --reuid=1000 --regid=1000 --clear-groups sandy ...");
+  }
+  return {};
+}
+
 std::string describe(const UserNamespaceProbe& probe) {
   const std::string step = probe.step + " failed (" + errno_text(probe.error_number) + ")";
   const std::string subject = printable(probe.subject);

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "base/error.h"
+
 namespace sandy::host {
 
 // Why the attempt failed, in the order in which the kernel would refuse.
@@ -31,6 +33,10 @@ struct UserNamespaceProbe {
 
 // Tries as the user that a sandbox would be started as: root's are started as plan::kNobody.
 UserNamespaceProbe probe_user_namespace();
+
+// Whether root's sandboxes can be started as plan::kNobody: that user exists in this user namespace, and root has what it needs to show it root's
+// directories (CAP_SYS_ADMIN, for mounts). Success for everybody else than root.
+Result<void> check_root();
 
 // The reason, and the command that changes it, for people. Neither is empty, but for the remedy of what works.
 std::string describe(const UserNamespaceProbe& probe);

@@ -80,6 +80,17 @@ bool maps_id(std::string_view map, std::uint32_t id) {
   return false;
 }
 
+bool has_capability(std::string_view status, unsigned number) {
+  while (!status.empty()) {
+    std::string_view line = next_line(status);
+    if (next_word(line) != "CapEff:") continue;
+    const auto word = next_word(line);
+    std::uint64_t set = 0;
+    return std::from_chars(word.data(), word.data() + word.size(), set, 16).ec == std::errc() && number < 64 && (set >> number & 1) != 0;
+  }
+  return false;
+}
+
 std::vector<std::string> mounts_below(std::string_view mountinfo, std::string_view directory) {
   std::vector<std::string> out;
   while (!mountinfo.empty()) {

@@ -17,6 +17,9 @@ std::optional<Version> find_version(std::string_view text);
 // Whether `id` has a meaning in a user namespace with this /proc/self/uid_map or gid_map (user_namespaces(7)).
 bool maps_id(std::string_view map, std::uint32_t id);
 
+// Whether the capability with this number (capabilities(7)) is effective, by a /proc/self/status.
+bool has_capability(std::string_view status, unsigned number);
+
 // Mount points below `directory` in a /proc/self/mountinfo (proc_pid_mountinfo(5)), each once, in its order.
 std::vector<std::string> mounts_below(std::string_view mountinfo, std::string_view directory);
 

@@ -38,6 +38,11 @@ Result<UniqueFd> make_private(const std::string& path) {
     if (::mkdir(prefix.c_str(), 0700) != 0 && errno != EEXIST && slash == std::string::npos) return fail(printable(path), errno_text(errno));
     if (slash == std::string::npos) break;
   }
+  // Made under an odd umask, by us or by mkdir -p, it may shut out even its owner.
+  struct stat before{};
+  if (::lstat(path.c_str(), &before) == 0 && S_ISDIR(before.st_mode) && before.st_uid == ::geteuid() && (before.st_mode & 0700) != 0700) {
+    ::fchmodat(AT_FDCWD, path.c_str(), 0700, AT_SYMLINK_NOFOLLOW);
+  }
   UniqueFd fd(::open(path.c_str(), kDirectory));
   if (!fd) return fail(printable(path), errno_text(errno));
   struct stat st{};

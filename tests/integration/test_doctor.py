@@ -332,7 +332,7 @@ def test_without_home(working: Machine) -> None:
 
 
 def test_home_that_can_not_be_written_to(working: Machine) -> None:
-    env = {"PATH": USUAL_PATH, "HOME": "/proc"}
+    env = {"PATH": USUAL_PATH, "HOME": "/proc"}  # nobody can make a directory there, root neither
     row = working.doctor(env=env)["state directory"]
     assert row["state"] == "limited" and "/proc/" in row["detail"] and "XDG_STATE_HOME" in row["fix"]
 
@@ -377,15 +377,15 @@ def namespaced(working: Machine) -> Machine:
 def test_namespaces_switched_off_by_sysctl(namespaced: Machine, kind: str) -> None:
     name = f"user.max_{kind}_namespaces"
     off = f"echo 0 > /proc/sys/user/max_{kind}_namespaces"
-    doctor = namespaced.doctor(namespaces(off))
+    doctor = namespaced.doctor(namespaces(off, "-m"))
     assert doctor.status != 0
     row = doctor["user namespaces"]
     assert row["state"] == "missing" and f"{name} is 0" in row["detail"] and f"sudo sysctl -w {name}=" in row["fix"]
-    why, hint = namespaced.refused(namespaces(off))
+    why, hint = namespaced.refused(namespaces(off, "-m"))
     assert f"{name} is 0" in why and hint == row["fix"]
     setting = re.match(rf"sudo sysctl -w {re.escape(name)}=(\d+)", hint)
     assert setting
-    fixed = namespaces(f"{off}; echo {setting[1]} > /proc/sys/user/max_{kind}_namespaces")
+    fixed = namespaces(f"{off}; echo {setting[1]} > /proc/sys/user/max_{kind}_namespaces", "-m")
     assert namespaced.doctor(fixed).status == 0
     assert namespaced.run(fixed).returncode == 0
 
@@ -442,11 +442,34 @@ def test_b118_root_of_a_namespace_without_other_users(working: Machine) -> None:
     assert doctor.status != 0 and doctor["user"]["state"] == "missing" and "65534" in doctor["user"]["detail"]
     assert "--map-auto" in doctor["user"]["fix"]
     why, hint = working.refused(prefix)
-    assert "65534" in why or "user" in why, why
-    assert hint
+    assert "65534" in why and hint == doctor["user"]["fix"]
 
 
-@pytest.mark.skipif(not ROOT, reason="about being root")
+@pytest.mark.root
+def test_b118_root_of_a_container(working: Machine) -> None:
+    """Root without CAP_SYS_ADMIN, where user namespaces are allowed; and the fix: another user."""
+    prefix = ["setpriv", "--bounding-set=-sys_admin"]
+    doctor = working.doctor(prefix)
+    row = doctor["user"]
+    assert doctor.status != 0 and row["state"] == "missing" and "CAP_SYS_ADMIN" in row["detail"]
+    why, hint = working.refused(prefix)
+    assert "CAP_SYS_ADMIN" in why and hint == row["fix"]
+    fix = re.search(r"setpriv --reuid=1000 --regid=1000 --clear-groups", hint)
+    assert fix
+    os.chown(working.home, 1000, 1000)
+    done = working.call(["run", "--private-workspace", "--", "id", "-u"], [*prefix, *fix[0].split()], working.env | {"XDG_STATE_HOME": str(working.home / "state")})
+    assert done.stdout == "1000\n", done.stderr
+
+
+@pytest.mark.root
+def test_root_of_a_namespace_without_mounts_of_its_own(working: Machine) -> None:
+    prefix = [sys.executable, "-c", MAP_ALL]
+    why, hint = working.refused(prefix)
+    assert "mount namespace" in why and "unshare --mount" in hint
+    assert working.run([*prefix, "unshare", "--mount"]).returncode == 0
+
+
+@pytest.mark.root
 def test_b118_root_is_nobody_inside_and_outside(working: Machine) -> None:
     done = working.call(["run", "--private-workspace", "--", "sh", "-c", "id -u; cat /etc/shadow"])
     assert done.stdout == "1000\n" and done.returncode != 0

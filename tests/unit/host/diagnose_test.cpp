@@ -28,6 +28,7 @@ constexpr Case kCases[] = {
     {"bwrap: Unexpected capabilities but not setuid, old file caps config?\n", "capabilities", "setpriv"},
     {"bwrap: Can't find source path /proc/self/fd/7: Permission denied\n", "may not enter", "chmod o+x"},
     {"bwrap: execvp /run/sandy-agent: Exec format error\n", "agent", "install Sandy again"},
+    {"sandy-launch: open_tree: Operation not permitted\n", "mount namespace", "unshare --mount"},
     {"sandy-launch: becoming an unprivileged user: Invalid argument\n", "65534", "range of users"},
 };
 

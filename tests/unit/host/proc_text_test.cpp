@@ -36,6 +36,16 @@ TEST(MapsId, LooksInEveryRange) {
   EXPECT_FALSE(maps_id("x y z\n", 0));
 }
 
+TEST(HasCapability, ReadsTheEffectiveOnes) {
+  const char* status = "Name:\tsh\nCapPrm:\t0000000000000000\nCapEff:\t0000000000200001\nCapBnd:\t000001ffffffffff\n";
+  EXPECT_TRUE(has_capability(status, 21));
+  EXPECT_TRUE(has_capability(status, 0));
+  EXPECT_FALSE(has_capability(status, 1));
+  EXPECT_FALSE(has_capability(status, 200));
+  EXPECT_FALSE(has_capability("CapEff:\tnonsense\n", 0));
+  EXPECT_FALSE(has_capability("", 21));
+}
+
 constexpr const char* kMountinfo =
     "25 1 254:1 / / rw,relatime shared:1 - ext4 /dev/root rw\n"
     "26 25 0:5 / /proc rw,nosuid shared:2 - proc proc rw\n"
