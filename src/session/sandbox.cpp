@@ -229,12 +229,12 @@ asio::awaitable<void> Sandbox::close(std::string reason) {
   co_await wait_for_exit(kExitLimit);
   if (launched_.directory) {
     // A workspace may hold a hundred thousand files: other sandboxes are served meanwhile.
-    co_await asio::co_spawn(
-        removal_pool(), [directory = std::move(launched_.directory)]() mutable -> asio::awaitable<void> {
-          directory.reset();
-          co_return;
-        },
-        asio::use_awaitable);
+    // (A variable: g++ 12 destroys a lambda in a co_await's own expression twice.)
+    auto remove = [directory = std::move(launched_.directory)]() mutable -> asio::awaitable<void> {
+      directory.reset();
+      co_return;
+    };
+    co_await asio::co_spawn(removal_pool(), std::move(remove), asio::use_awaitable);
   }
   gone_ = true;
   closed_.cancel();
