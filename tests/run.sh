@@ -200,7 +200,7 @@ run_root() {
   local status=0
   runner=(env -i "${settings[@]}" HOME="$root_home")
   pytest_in python root-standard release tests/integration/test_standard.py || status=1
-  pytest_in tests root-marked release -m root || status=1
+  pytest_in tests root-marked release -p no:asyncio -m root || status=1
   runner=(plainly)
   return $status
 }
@@ -252,8 +252,8 @@ for name in "${all_suites[@]}"; do
   cpp) suite cpp run_cpp ;;
   python-unit) suite python-unit pytest_in python python-unit none tests/unit ;;
   python) suite python pytest_in python python release tests/integration ;;
-  integration) suite integration pytest_in tests integration release -m "not root" integration ;;
-  escape) suite escape pytest_in tests escape release -m "not root" escape ;;
+  integration) suite integration pytest_in tests integration release -p no:asyncio -m "not root" integration ;;
+  escape) suite escape pytest_in tests escape release -p no:asyncio -m "not root" escape ;;
   wheel) suite wheel run_wheel ;;
   sanitized) suite sanitized pytest_in python sanitized dev tests/integration/test_standard.py tests/integration/test_commands.py ;;
   root)
