@@ -82,6 +82,7 @@ void add_entry(Digest& digest, int parent, const char* name, int flags, int dept
 std::string name_of(const plan::EtcView& view) {
   Digest digest;
   digest.add(SANDY_VERSION);
+  digest.add("modes whatever the umask");
   for (const auto& name : view.copied) {
     digest.add(name);
     add_entry(digest, AT_FDCWD, ("/etc/" + name).c_str(), 0, 0);
@@ -178,6 +179,11 @@ Result<EtcDirectory> open_ready(const StateDirectory& state, const std::string& 
 }  // namespace
 
 Result<EtcDirectory> etc_directory(const StateDirectory& state, const plan::EtcView& view) {
+  // The sandbox's user reads it, who may be another one: its modes are ours to choose, not the caller's umask's.
+  struct Umask {
+    mode_t saved = ::umask(022);
+    ~Umask() { ::umask(saved); }
+  } const modes;
   const std::string name = name_of(view);
   if (auto ready = open_ready(state, name)) return ready;
   const std::string making = "making-" + name + "-" + std::to_string(::getpid());
