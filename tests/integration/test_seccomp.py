@@ -92,7 +92,8 @@ def test_b073_local_sockets_and_the_like_work(sandy: Cli, policy: str, script: s
 
 def test_b074_a_nested_browser_sandbox(sandy: Cli) -> None:
     browser = next((name for name in ("chromium", "chromium-browser", "google-chrome") if shutil.which(name, path=sandy.env["PATH"])), None)
-    need(browser, "chromium")
+    if browser is None:
+        pytest.skip("no Chromium here: it is a program of its own, not something that a machine can or can't do")
     got = sandy.run(str(browser), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "about:blank", timeout=120)
     assert b"<html>" in got.out, got.error
     nested = sandy.run(str(browser), "--headless", "--disable-gpu", "--dump-dom", "about:blank", timeout=120)
