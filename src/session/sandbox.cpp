@@ -107,7 +107,8 @@ std::uint32_t Sandbox::open(wire::Json header, std::string payload, std::shared_
     asio::post(executor_, [sink, end]() mutable { sink->on_event(std::move(end)); });
     return id;
   }
-  open_[id] = {std::move(sink), 0};
+  open_[id] = {std::move(sink), {}};
+  open_[id].gate.note_sent();
   std::vector<std::pair<wire::Json, std::string>> frames;
   frames.emplace_back(std::move(header), std::move(payload));
   channel_->post_all(std::move(frames));
@@ -117,9 +118,12 @@ std::uint32_t Sandbox::open(wire::Json header, std::string payload, std::shared_
 void Sandbox::follow(std::uint32_t id, wire::Json header, std::string payload) {
   const auto it = open_.find(id);
   if (it == open_.end() || !alive()) return;
-  if (const auto op = header.find("op"); op != header.end() && *op == "credit") {
-    const auto bytes = header.value("bytes", std::size_t{0});
-    it->second.under_way -= std::min(it->second.under_way, bytes);
+  const auto op = header.find("op");
+  if (op != header.end() && *op == "credit") {
+    const auto bytes = header.find("bytes");
+    if (bytes != header.end() && bytes->is_number_unsigned()) it->second.gate.give_back(bytes->get<std::uint64_t>());
+  } else if (op != header.end() && *op == "data") {
+    it->second.gate.note_sent();
   }
   header["id"] = id;
   std::vector<std::pair<wire::Json, std::string>> frames;
@@ -148,18 +152,13 @@ void Sandbox::dispatch(wire::Frame event) {
   const auto it = open_.find(event.id);
   if (it == open_.end()) return;  // ended or abandoned
   const auto sink = it->second.sink;
-  if (event.ev() == "end") {
-    open_.erase(it);
-  } else {
-    // Flow control is the agent's promise, and the agent is not trusted.
-    it->second.under_way += event.payload.size();
-    if (it->second.under_way > wire::kWindowBytes) {
-      end_reason_ = "the sandbox was ended: its agent sent more than it may";
-      alive_ = false;
-      channel_->close();
-      return;
-    }
+  if (!it->second.gate.admit(event)) {
+    end_reason_ = "the sandbox was ended: its agent sent what it may not";
+    alive_ = false;
+    channel_->close();
+    return;
   }
+  if (event.ev() == "end") open_.erase(it);
   sink->on_event(std::move(event));
 }
 

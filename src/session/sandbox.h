@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "host/launch.h"
+#include "session/event_gate.h"
 #include "session/planning.h"
 #include "session/wire/channel.h"
 
@@ -52,7 +53,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
  private:
   struct Open {
     std::shared_ptr<EventSink> sink;
-    std::size_t under_way = 0;  // stream bytes that the requester has not given back
+    EventGate gate;
   };
 
   Sandbox(asio::any_io_executor executor, PlannedSandbox planned);

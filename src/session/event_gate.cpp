@@ -1,0 +1,38 @@
+#include "session/event_gate.h"
+
+namespace sandy::session {
+namespace {
+
+// Besides `id` and `ev`, which every event has: at most this key, and of the right type.
+bool has_at_most(const wire::Frame& event, const char* key, bool (wire::Json::*is_type)() const noexcept) {
+  const auto it = event.header.find(key);
+  if (it == event.header.end()) return event.header.size() == 2;
+  return event.header.size() == 3 && ((*it).*is_type)();
+}
+
+}  // namespace
+
+bool EventGate::admit(const wire::Frame& event) {
+  if (ended_) return false;
+  const std::string_view ev = event.ev();
+  if (ev == "end") {
+    ended_ = true;
+    return true;
+  }
+  if (ev == "stdout" || ev == "stderr" || ev == "data") {
+    if (event.payload.empty() || event.payload.size() > wire::kWindowBytes - under_way_) return false;
+    under_way_ += event.payload.size();
+    return has_at_most(event, "tail", &wire::Json::is_boolean);
+  }
+  if (!event.payload.empty()) return false;
+  if (ev == "credit") {
+    if (unanswered_ == 0) return false;
+    --unanswered_;
+    return has_at_most(event, "bytes", &wire::Json::is_number_unsigned);
+  }
+  if (ev != "started" || started_) return false;
+  started_ = true;
+  return has_at_most(event, "pid", &wire::Json::is_number_unsigned);
+}
+
+}  // namespace sandy::session
