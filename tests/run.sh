@@ -157,14 +157,8 @@ suite() {
   [ $status = 0 ] || failed+=("$name")
   if is_root && [ -n "$(user_processes)" ]; then sleep 3; fi
   if is_root && [ -n "$(user_processes)" ]; then
-    if [ -z "$(user_processes | grep -v ' bwrap --args 4 -- /run/sandy-agent$\|/bwrap --args 4 -- /run/sandy-agent$')" ]; then
-      # Known fault, not hidden: bubblewrap's child waits for its parent before it is tied to its life. A SIGKILL of the parent in that
-      # millisecond (tests send such at random moments) leaves the child, where `sandy` was killed too and can't end it.
-      printf 'KNOWN FAULT: %s left a bubblewrap that was killed while it started:\n%s\n' "$name" "$(user_processes)"
-    else
-      printf 'FAILED: %s left processes behind:\n%s\n' "$name" "$(user_processes)"
-      failed+=("$name (processes left behind)")
-    fi
+    printf 'FAILED: %s left processes behind:\n%s\n' "$name" "$(user_processes)"
+    failed+=("$name (processes left behind)")
     end_processes
   fi
 }

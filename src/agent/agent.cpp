@@ -31,7 +31,8 @@ Agent::Agent(asio::io_context& io, UniqueFd socket)
       channel_(wire::Channel::make(io.get_executor(), std::move(socket), wire::kMaxRequestPayload)),
       wake_(io, ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       children_(io, child_signals()),
-      null_(::open("/dev/null", O_RDWR | O_CLOEXEC)) {}
+      null_(::open("/dev/null", O_RDWR | O_CLOEXEC)),
+      quiet_(std::make_shared<wire::Quiet>(io.get_executor())) {}
 
 asio::thread_pool& Agent::file_pool() {
   if (!file_pool_) file_pool_ = std::make_unique<asio::thread_pool>(2);
@@ -79,6 +80,7 @@ bool Agent::configure(const wire::Frame& frame) {
 }
 
 void Agent::dispatch(wire::Frame frame) {
+  quiet_->note();
   const std::uint32_t id = frame.id;
   if (const auto open = open_.find(id); open != open_.end()) {
     const auto request = open->second;
@@ -106,6 +108,7 @@ void Agent::sync_names() {
 std::string Agent::locate(const std::string& path) const { return names_ ? names_->locate(path) : path; }
 
 void Agent::end(std::uint32_t id, wire::Json fields, std::vector<std::pair<wire::Json, std::string>> frames) {
+  quiet_->note();
   sync_names();
   open_.erase(id);
   fields["id"] = id;

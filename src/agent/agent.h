@@ -14,6 +14,7 @@
 #include "base/unique_fd.h"
 #include "session/wire/channel.h"
 #include "session/wire/configuration.h"
+#include "session/wire/quiet.h"
 
 namespace sandy::agent {
 
@@ -61,6 +62,7 @@ class Agent {
   wire::Configuration configuration_;
   asio::posix::stream_descriptor wake_, children_;
   UniqueFd null_;
+  std::shared_ptr<wire::Quiet> quiet_;
   std::string scratch_;
   std::unique_ptr<asio::thread_pool> file_pool_;
   std::unique_ptr<WorkspaceNames> names_;

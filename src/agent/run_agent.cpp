@@ -32,6 +32,9 @@ bool silence() {
 }  // namespace
 
 int sandy::agent::run_agent() {
+  // bubblewrap's end is ours: it is how the sandbox is ended whatever we do. By ourselves, as bubblewrap's --die-with-parent ends also
+  // bubblewrap with its parent, which in the midst of a start leaves a child that waits for it for ever.
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return 1;
   // Commands in the sandbox have our user id: they must not trace us or read our memory (PR_SET_DUMPABLE, prctl(2)).
   if (::prctl(PR_SET_DUMPABLE, 0) != 0) return 1;
   int type = 0;

@@ -80,12 +80,33 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
     changed_.cancel();
   }
 
-  // The command's `end`, after all of its output was written.
+  // What the sandbox is started with.
+  session::Sandbox::Request request() {
+    Json lengths = Json::array();
+    session::Sandbox::Request out;
+    auto add = [&](const std::string& text) {
+      lengths.push_back(text.size());
+      out.payload += text;
+    };
+    for (const auto& word : options_.argv) add(word);
+    add("");
+    out.header = Json{{"op", "exec"}, {"argc", options_.argv.size()}, {"shell", false}, {"merge", false}, {"stream", true}, {"stdin", "pipe"},
+                      {"timeout_ms", options_.timeout_ms}};
+    if (options_.tty) {
+      const auto size = terminal_size(0);
+      out.header["tty"] = {{"rows", size.rows}, {"cols", size.cols}};
+      if (const char* term = std::getenv("TERM"); term != nullptr) add(std::string("TERM=") + term);
+    }
+    out.header["args"] = std::move(lengths);
+    out.sink = shared_from_this();
+    return out;
+  }
+
+  // The command's `end`, after all of its output was written. `sandbox` was started with request().
   asio::awaitable<Json> run(std::shared_ptr<session::Sandbox> sandbox) {
     sandbox_ = std::move(sandbox);
     std::optional<RawTerminal> raw;
     if (options_.tty) raw.emplace(0);
-    open();
     if (options_.timeout_ms != 0) give_up_after(std::chrono::milliseconds(options_.timeout_ms) + kEndGrace);
     asio::co_spawn(io_, [self = shared_from_this()] { return self->relay_input(); }, asio::detached);
     asio::co_spawn(io_, [self = shared_from_this()] { return self->relay_signals(); }, asio::detached);
@@ -107,7 +128,7 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
           broken_pipe_ = true;
           cancel();
         }
-        sandbox_->follow(id_, wire::credit_request(event.payload.size()), {});
+        sandbox_->follow(kId, wire::credit_request(event.payload.size()), {});
       }
     }
   }
@@ -115,28 +136,8 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
   bool broken_pipe() const { return broken_pipe_; }
 
  private:
-  void open() {
-    Json lengths = Json::array();
-    std::string payload;
-    auto add = [&](const std::string& text) {
-      lengths.push_back(text.size());
-      payload += text;
-    };
-    for (const auto& word : options_.argv) add(word);
-    add("");
-    Json header{{"op", "exec"}, {"argc", options_.argv.size()}, {"shell", false}, {"merge", false}, {"stream", true}, {"stdin", "pipe"},
-                {"timeout_ms", options_.timeout_ms}};
-    if (options_.tty) {
-      const auto size = terminal_size(0);
-      header["tty"] = {{"rows", size.rows}, {"cols", size.cols}};
-      if (const char* term = std::getenv("TERM"); term != nullptr) add(std::string("TERM=") + term);
-    }
-    header["args"] = std::move(lengths);
-    id_ = sandbox_->open(std::move(header), std::move(payload), shared_from_this());
-  }
-
   void cancel() {
-    sandbox_->follow(id_, wire::request("cancel"), {});
+    sandbox_->follow(kId, wire::request("cancel"), {});
     give_up_after(kEndGrace);
   }
 
@@ -178,10 +179,10 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
       if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (n <= 0) break;
       window_ -= static_cast<std::size_t>(n);
-      sandbox_->follow(id_, wire::request("data"), std::string(buffer.data(), static_cast<std::size_t>(n)));
+      sandbox_->follow(kId, wire::request("data"), std::string(buffer.data(), static_cast<std::size_t>(n)));
       if (!input) co_await asio::post(io_, asio::use_awaitable);
     }
-    sandbox_->follow(id_, wire::request("eof"), {});
+    sandbox_->follow(kId, wire::request("eof"), {});
   }
 
   asio::awaitable<void> relay_signals() {
@@ -198,13 +199,13 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
           Json resize = wire::request("resize");
           resize["rows"] = size.rows;
           resize["cols"] = size.cols;
-          sandbox_->follow(id_, std::move(resize), {});
+          sandbox_->follow(kId, std::move(resize), {});
         }
         continue;
       }
       Json pass_on = wire::request("signal");
       pass_on["signal"] = number;
-      sandbox_->follow(id_, std::move(pass_on), {});
+      sandbox_->follow(kId, std::move(pass_on), {});
       if (number == SIGHUP || (number == SIGINT && ++interrupts > 1)) cancel();
       if (number == SIGTERM) {
         asio::co_spawn(
@@ -222,7 +223,7 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
   asio::io_context& io_;
   const ForegroundOptions& options_;
   std::shared_ptr<session::Sandbox> sandbox_;
-  std::uint32_t id_ = 0;
+  static constexpr std::uint32_t kId = session::Sandbox::kFirstId;
   std::deque<wire::Frame> events_;
   asio::steady_timer changed_;
   asio::steady_timer input_changed_{io_, asio::steady_timer::time_point::max()};
@@ -313,12 +314,12 @@ int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptio
   asio::co_spawn(
       io,
       [&]() -> asio::awaitable<void> {
-        auto sandbox = co_await session::Sandbox::start(io.get_executor(), std::move(*planned));
+        auto foreground = std::make_shared<Foreground>(io, options);
+        auto sandbox = co_await session::Sandbox::start(io.get_executor(), std::move(*planned), foreground->request());
         if (!sandbox) {
           print_error(sandbox.error());
           co_return;
         }
-        auto foreground = std::make_shared<Foreground>(io, options);
         const Json end = co_await foreground->run(*sandbox);
         status = status_of(end, options, foreground->broken_pipe());
         co_await (*sandbox)->close("the command has ended");

@@ -1,17 +1,14 @@
 // sandy: runs commands that nobody vetted, without root, daemon or container engine.
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <string>
 #include <string_view>
 
 #include "cli/verbs.h"
+#include "host/children.h"
 
 namespace sandy::cli {
 
@@ -38,28 +35,6 @@ void open_standard_descriptors() {
   if (fd > 2) ::close(fd);
 }
 
-// bubblewrap's child waits for its parent before it is tied to its life; if the parent is killed just then, the child stays. As a subreaper
-// (prctl(2)) we inherit it, and end it with ourselves. All other children are gone by then.
-void end_orphans() {
-  const std::string path = "/proc/self/task/" + std::to_string(::getpid()) + "/children";
-  for (int round = 0; round < 3; ++round) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    char text[4096];
-    const ssize_t n = fd < 0 ? 0 : ::read(fd, text, sizeof text - 1);
-    if (fd >= 0) ::close(fd);
-    if (n <= 0) return;
-    text[n] = '\0';
-    for (char* at = text; *at != '\0';) {
-      char* end = nullptr;
-      const long pid = std::strtol(at, &end, 10);
-      if (end == at) break;
-      at = *end == ' ' ? end + 1 : end;
-      ::kill(static_cast<pid_t>(pid), SIGKILL);
-      ::waitpid(static_cast<pid_t>(pid), nullptr, 0);
-    }
-  }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -78,7 +53,7 @@ int main(int argc, char** argv) {
   sandy::cli::add_doctor(app, status);
   sandy::cli::add_serve(app, status);
   raise_open_files();
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  sandy::host::prepare_for_children();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -87,6 +62,6 @@ int main(int argc, char** argv) {
     // Not to be taken for a status of the command.
     return first == "run" || first == "shell" ? sandy::cli::kCouldNotStart : sandy::cli::kUsage;
   }
-  end_orphans();
+  sandy::host::end_orphans(std::chrono::seconds(2));
   return status.value;
 }

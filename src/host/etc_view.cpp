@@ -10,93 +10,19 @@
 #include <array>
 #include <cerrno>
 #include <ctime>
-#include <cstdint>
-#include <set>
 #include <string_view>
 
 #include "base/memfd.h"
+#include "host/etc_name.h"
 #include "host/remove_tree.h"
 
 namespace sandy::host {
 namespace {
 
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-constexpr std::string_view kPrefix = "etc-";
 constexpr off_t kMaxFile = 4 << 20;
 constexpr int kMaxDepth = 8;
 constexpr std::time_t kUnused = 24 * 3600;
-
-// FNV-1a. What goes in are names and file times of the host's /etc, which only root can choose.
-class Digest {
- public:
-  void add(std::string_view bytes) {
-    for (const char c : bytes) value_ = (value_ ^ static_cast<std::uint8_t>(c)) * 0x100000001b3ULL;
-    value_ = (value_ ^ 0xFF) * 0x100000001b3ULL;
-  }
-  void add(std::uint64_t number) { add(std::to_string(number)); }
-  std::string text() const {
-    static constexpr char kHex[] = "0123456789abcdef";
-    std::string out;
-    for (int shift = 60; shift >= 0; shift -= 4) out += kHex[value_ >> shift & 15];
-    return out;
-  }
-
- private:
-  std::uint64_t value_ = 0xcbf29ce484222325ULL;
-};
-
-void add_entry(Digest& digest, int parent, const char* name, int flags, int depth);
-
-// The directories below one, whose times tell of what was added, replaced or removed in them. Files in them that were
-// changed in place, which package managers don't do, are not looked at: it would cost thousands of calls.
-void add_directories(Digest& digest, int fd, int depth) {
-  DIR* stream = ::fdopendir(fd);
-  if (stream == nullptr) {
-    ::close(fd);
-    return;
-  }
-  std::set<std::string> names;
-  while (const dirent* entry = ::readdir(stream)) {
-    const std::string_view name = entry->d_name;
-    if (entry->d_type == DT_DIR && name != "." && name != "..") names.emplace(name);
-  }
-  for (const auto& name : names) {
-    digest.add(name);
-    add_entry(digest, ::dirfd(stream), name.c_str(), AT_SYMLINK_NOFOLLOW, depth + 1);
-  }
-  ::closedir(stream);
-}
-
-void add_entry(Digest& digest, int parent, const char* name, int flags, int depth) {
-  struct stat st{};
-  if (depth > kMaxDepth || ::fstatat(parent, name, &st, flags) != 0) return;
-  for (const std::uint64_t part : {static_cast<std::uint64_t>(st.st_dev), static_cast<std::uint64_t>(st.st_ino), static_cast<std::uint64_t>(st.st_size),
-                                   static_cast<std::uint64_t>(st.st_mtim.tv_sec), static_cast<std::uint64_t>(st.st_mtim.tv_nsec),
-                                   static_cast<std::uint64_t>(st.st_ctim.tv_sec), static_cast<std::uint64_t>(st.st_ctim.tv_nsec)}) {
-    digest.add(part);
-  }
-  if (!S_ISDIR(st.st_mode)) return;
-  if (const int fd = ::openat(parent, name, kDirectory); fd >= 0) add_directories(digest, fd, depth);
-}
-
-std::string name_of(const plan::EtcView& view) {
-  Digest digest;
-  digest.add(SANDY_VERSION);
-  digest.add("modes whatever the umask");
-  for (const auto& name : view.copied) {
-    digest.add(name);
-    add_entry(digest, AT_FDCWD, ("/etc/" + name).c_str(), 0, 0);
-  }
-  for (const auto& [name, text] : view.made) {
-    digest.add(name);
-    digest.add(text);
-  }
-  digest.add("directories");
-  for (const auto& name : view.directories) digest.add(name);
-  digest.add("files");
-  for (const auto& name : view.files) digest.add(name);
-  return std::string(kPrefix) + digest.text();
-}
 
 class Builder {
  public:
@@ -184,7 +110,7 @@ Result<EtcDirectory> etc_directory(const StateDirectory& state, const plan::EtcV
     mode_t saved = ::umask(022);
     ~Umask() { ::umask(saved); }
   } const modes;
-  const std::string name = name_of(view);
+  const std::string name = etc_name(state, view);
   if (auto ready = open_ready(state, name)) return ready;
   const std::string making = "making-" + name + "-" + std::to_string(::getpid());
   (void)remove_tree(state.fd(), making);
@@ -215,12 +141,19 @@ void sweep_etc_directories(const StateDirectory& state) {
   std::vector<std::string> names;
   while (const dirent* entry = ::readdir(stream)) {
     const std::string_view name = entry->d_name;
-    if (name.starts_with(kPrefix) || name.starts_with("making-")) names.emplace_back(name);
+    if (name.starts_with(kEtcPrefix) || name.starts_with("making-") || name.starts_with(kEtcPathsPrefix)) names.emplace_back(name);
   }
   ::closedir(stream);
   for (const auto& name : names) {
-    const UniqueFd fd(::openat(state.fd(), name.c_str(), kDirectory));
     struct stat st{};
+    if (name.starts_with(kEtcPathsPrefix)) {
+      // Written anew by whoever needs it.
+      if (::fstatat(state.fd(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 && ::time(nullptr) - st.st_mtime > kUnused) {
+        ::unlinkat(state.fd(), name.c_str(), 0);
+      }
+      continue;
+    }
+    const UniqueFd fd(::openat(state.fd(), name.c_str(), kDirectory));
     if (!fd || ::fstat(fd.get(), &st) != 0 || ::time(nullptr) - st.st_mtime < kUnused) continue;
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) (void)remove_tree(state.fd(), name);
   }

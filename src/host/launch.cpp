@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "base/memfd.h"
+#include "host/children.h"
 #include "host/namespaces_probe.h"
 #include "host/path_resolver.h"
 #include "host/programs.h"
@@ -18,7 +19,7 @@
 namespace sandy::host {
 namespace {
 
-constexpr int kAgentSocket = 3, kArguments = 4, kFirstSlot = 5;  // in the launcher's process
+constexpr int kAgentSocket = 3, kArguments = 4, kFirstSlot = 5;  // in bubblewrap's process
 
 Result<UniqueFd> open_slot(const plan::SandboxPlan& plan, const plan::FdSlot& slot, LaunchedSandbox& launched, const StateDirectory* state,
                            std::string_view seccomp) {
@@ -84,11 +85,22 @@ class SpawnActions {
 
 Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string& id, std::string_view seccomp) {
   LaunchedSandbox launched;
-  auto launcher = own_program("sandy-launch");
-  if (!launcher) return std::unexpected(launcher.error());
+  // Without root there is nothing to prepare, and bubblewrap is started at once.
+  std::string program = plan.bwrap;
+  std::vector<std::string> argv{plan.bwrap};
+  if (plan.host_ids) {
+    auto launcher = own_program("sandy-launch");
+    if (!launcher) return std::unexpected(launcher.error());
+    program = std::move(*launcher);
+    argv = {"sandy-launch", "--user", std::to_string(plan.host_ids->first) + ":" + std::to_string(plan.host_ids->second)};
+  }
   if (auto allowed = check_root(); !allowed) return std::unexpected(allowed.error());
   auto state = StateDirectory::open();
   if (!state) return std::unexpected(state.error());
+  StartMark::sweep(*state);
+  auto mark = StartMark::make(*state, id);
+  if (!mark) return std::unexpected(mark.error());
+  launched.mark = std::move(*mark);
   if (plan.root == plan::RootKind::private_directory) {
     state->sweep();
     auto directory = SandboxDirectory::make(*state, id, plan.host_ids);
@@ -99,11 +111,6 @@ Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string&
   const int first_free = kFirstSlot + static_cast<int>(plan.slots.size());
   std::vector<UniqueFd> slots;
   std::vector<int> numbers;
-  std::vector<std::string> argv{"sandy-launch"};
-  if (plan.host_ids) {
-    argv.push_back("--user");
-    argv.push_back(std::to_string(plan.host_ids->first) + ":" + std::to_string(plan.host_ids->second));
-  }
   auto keep = [&](UniqueFd fd) -> Result<UniqueFd> {
     // Out of the way of the numbers that the child gets them under.
     UniqueFd high(::fcntl(fd.get(), F_DUPFD_CLOEXEC, first_free));
@@ -142,7 +149,8 @@ Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string&
   auto messages_high = keep(UniqueFd(pipe[1]));
   if (!messages_high) return std::unexpected(messages_high.error());
 
-  argv.insert(argv.end(), {"--parent", std::to_string(::getpid()), "--", plan.bwrap, "--args", std::to_string(kArguments), "--", plan::kAgentPath});
+  if (plan.host_ids) argv.insert(argv.end(), {"--", plan.bwrap});
+  argv.insert(argv.end(), {"--args", std::to_string(kArguments), "--", plan::kAgentPath});
   SpawnActions actions;
   actions.open_null(0);
   actions.open_null(1);
@@ -150,11 +158,13 @@ Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string&
   actions.dup(agent_high->get(), kAgentSocket);
   actions.dup(arguments_high->get(), kArguments);
   for (std::size_t i = 0; i < slots.size(); ++i) actions.dup(slots[i].get(), numbers[i]);
-  if (const int error = actions.spawn(*launcher, argv, launched.pid); error != 0) return fail(printable(*launcher), errno_text(error));
+  if (const int error = actions.spawn(program, argv, launched.pid); error != 0) return fail(printable(program), errno_text(error));
+  note_child(launched.pid);
   launched.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, launched.pid, 0)));
   if (!launched.pidfd) {
     const int error = errno;
     ::kill(launched.pid, SIGKILL);
+    forget_child(launched.pid);
     return fail("pidfd_open", errno_text(error), "Sandy needs Linux 5.3 or newer");
   }
   return launched;

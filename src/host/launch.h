@@ -1,4 +1,4 @@
-// Starts a planned sandbox: opens what the plan's slots name, and runs sandy-launch, which becomes bubblewrap, which runs the agent.
+// Starts a planned sandbox: opens what the plan's slots name, and runs bubblewrap, which runs the agent. As root, sandy-launch comes first.
 #pragma once
 
 #include <sys/types.h>
@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/unique_fd.h"
 #include "host/etc_view.h"
+#include "host/start_mark.h"
 #include "host/state_directory.h"
 #include "plan/plan.h"
 
@@ -22,6 +23,7 @@ struct LaunchedSandbox {
   UniqueFd messages;      // read end of the launcher's and bubblewrap's stderr
   std::unique_ptr<SandboxDirectory> directory;  // where the plan has one
   UniqueFd etc_lock;
+  StartMark mark;         // to be removed when the agent has answered
 };
 
 // `id` names the sandbox's state directory; `seccomp` is the compiled filter (struct sock_filter[], seccomp(2)).

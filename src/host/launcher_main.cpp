@@ -1,10 +1,11 @@
 // sandy-launch: prepares what bubblewrap can't, and becomes it. Single-threaded, and no more than this file.
 //
-//   sandy-launch [--user UID:GID] [--stage FD | --idmap FD]... --parent PID -- BWRAP ARGUMENT...
+//   sandy-launch --user UID:GID [--stage FD | --idmap FD]... -- BWRAP ARGUMENT...
 //   sandy-launch --version
 //
 // Should: as root, put the tree behind each FD where the sandbox's user can reach it, with --idmap also with that user in the place of the
-// tree's owner, and then become that user for good; tie its life, and so bubblewrap's, to PID. Mustn't: read a policy, decide anything, write anywhere. A failure is one line on stderr, and status 1.
+// tree's owner, and then become that user for good. Mustn't: read a policy, decide anything, write anywhere. A failure is one line on
+// stderr, and status 1. Its caller's end needs no watching: then the agent's socket is closed, and what was started here ends by itself.
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sched.h>
@@ -56,7 +57,9 @@ int mapping_namespace(unsigned from_user, unsigned to_user, unsigned from_group,
   const pid_t child = fork();
   if (child < 0) die("fork");
   if (child == 0) {
-    if (unshare(CLONE_NEWUSER) != 0) _exit(1);
+    const pid_t launcher = getppid();
+    // After the change of credentials that unshare is, which clears it.
+    if (unshare(CLONE_NEWUSER) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != launcher) _exit(1);
     (void)!write(ready[1], "r", 1);
     pause();
     _exit(0);
@@ -147,7 +150,7 @@ void stage(Tree* trees, int count) {
 
 int main(int argc, char** argv) {
   bool switch_user = false;
-  unsigned user = 0, group = 0, parent = 0;
+  unsigned user = 0, group = 0;
   Tree trees[4096];
   int tree_count = 0;
   int i = 1;
@@ -164,33 +167,21 @@ int main(int argc, char** argv) {
       switch_user = true;
     } else if ((strcmp(argv[i], "--stage") == 0 || strcmp(argv[i], "--idmap") == 0) && tree_count < 4096) {
       trees[tree_count++] = {static_cast<int>(parse_number(argv[i + 1], &end)), argv[i][2] == 'i', -1, false};
-    } else if (strcmp(argv[i], "--parent") == 0) {
-      parent = parse_number(argv[i + 1], &end);
     } else {
       errno = EINVAL;
       die(argv[i]);
     }
   }
-  if (i + 1 >= argc || strcmp(argv[i], "--") != 0) {
+  if (i + 1 >= argc || strcmp(argv[i], "--") != 0 || !switch_user) {
     errno = EINVAL;
-    die("usage: sandy-launch [--user UID:GID] [--stage FD | --idmap FD]... --parent PID -- BWRAP ARGUMENT...");
+    die("usage: sandy-launch --user UID:GID [--stage FD | --idmap FD]... -- BWRAP ARGUMENT...");
   }
   char** program = argv + i + 1;
 
-  if (switch_user) {
-    for (int k = 0; k < tree_count; ++k) copy_tree(trees[k], user, group);
-    stage(trees, tree_count);
-    // For good: with all three ids changed, no capability is left, and none comes back by execve (capabilities(7)).
-    if (setgroups(0, nullptr) != 0 || setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0) die("becoming an unprivileged user");
-  } else if (geteuid() == 0) {
-    errno = EPERM;
-    die("started as root without --user");
-  }
-  // A service or container may have given us capabilities that pass on by execve; bubblewrap takes them for an old set-up of its own, and ends.
-  if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) die("dropping ambient capabilities");
-  // After the change of ids, which clears it. bubblewrap sets it again for itself; this covers the time until then.
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) die("prctl");
-  if (static_cast<unsigned>(getppid()) != parent) _exit(1);
+  for (int k = 0; k < tree_count; ++k) copy_tree(trees[k], user, group);
+  stage(trees, tree_count);
+  // For good: with all three ids changed, no capability is left, and none comes back by execve (capabilities(7)).
+  if (setgroups(0, nullptr) != 0 || setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0) die("becoming an unprivileged user");
   char* environment[] = {nullptr};
   execve(program[0], program, environment);
   die(program[0]);

@@ -31,22 +31,23 @@ std::vector<std::string> candidates() {
   return out;
 }
 
-// Makes `path` and its missing parents, 0700, and opens it; only if it is ours and nobody else can write to it.
-Result<UniqueFd> make_private(const std::string& path) {
-  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
-    const std::string prefix = path.substr(0, slash);
-    if (::mkdir(prefix.c_str(), 0700) != 0 && errno != EEXIST && slash == std::string::npos) return fail(printable(path), errno_text(errno));
-    if (slash == std::string::npos) break;
-  }
-  // Made under an odd umask, by us or by mkdir -p, it may shut out even its owner.
-  struct stat before{};
-  if (::lstat(path.c_str(), &before) == 0 && S_ISDIR(before.st_mode) && before.st_uid == ::geteuid() && (before.st_mode & 0700) != 0700) {
-    ::fchmodat(AT_FDCWD, path.c_str(), 0700, AT_SYMLINK_NOFOLLOW);
-  }
+// Opens `path`, which is made, 0700, with its parents, where it is missing; only if it is ours and nobody else can write to it.
+Result<UniqueFd> open_private(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), kDirectory));
-  if (!fd) return fail(printable(path), errno_text(errno));
+  if (!fd && errno == ENOENT) {
+    for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+      const std::string prefix = path.substr(0, slash);
+      if (::mkdir(prefix.c_str(), 0700) != 0 && errno != EEXIST && slash == std::string::npos) return fail(printable(path), errno_text(errno));
+      if (slash == std::string::npos) break;
+    }
+  }
   struct stat st{};
-  if (::fstat(fd.get(), &st) != 0) return fail(printable(path), errno_text(errno));
+  // Made under an odd umask, by us or by mkdir -p, it may shut out even its owner.
+  if ((fd ? ::fstat(fd.get(), &st) : ::lstat(path.c_str(), &st)) == 0 && S_ISDIR(st.st_mode) && st.st_uid == ::geteuid() && (st.st_mode & 0700) != 0700) {
+    (void)!::fchmodat(AT_FDCWD, path.c_str(), 0700, AT_SYMLINK_NOFOLLOW);
+  }
+  if (!fd) fd.reset(::open(path.c_str(), kDirectory));
+  if (!fd || ::fstat(fd.get(), &st) != 0) return fail(printable(path), errno_text(errno));
   if (st.st_uid != ::geteuid()) return fail(printable(path), "belongs to another user");
   if ((st.st_mode & 077) != 0 && ::fchmod(fd.get(), 0700) != 0) return fail(printable(path), "others may enter it");
   if (::faccessat(fd.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) return fail(printable(path), errno_text(errno));
@@ -60,7 +61,7 @@ std::string StateDirectory::likely_path() { return candidates().front(); }
 Result<StateDirectory> StateDirectory::open() {
   std::string tried;
   for (const auto& path : candidates()) {
-    auto fd = make_private(path);
+    auto fd = open_private(path);
     if (fd) {
       StateDirectory out;
       out.path_ = path;

@@ -10,10 +10,10 @@ namespace sandy::plan {
 
 const std::vector<std::string>& needed_bwrap_options() {
   static const std::vector<std::string> options{
-      "--args",        "--as-pid-1",     "--bind-fd",    "--chdir",      "--dev",          "--die-with-parent", "--dir",
-      "--disable-userns", "--gid",       "--hostname",   "--new-session", "--perms",       "--proc",            "--remount-ro",
-      "--ro-bind-data", "--ro-bind-fd",  "--seccomp",    "--size",       "--symlink",      "--tmpfs",           "--uid",
-      "--unshare-cgroup-try", "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-user", "--unshare-uts"};
+      "--args",        "--as-pid-1",     "--bind-fd",    "--chdir",     "--dev",         "--dir",         "--disable-userns",
+      "--gid",         "--hostname",     "--new-session", "--perms",    "--proc",        "--remount-ro",  "--ro-bind-data",
+      "--ro-bind-fd",  "--seccomp",      "--size",       "--symlink",   "--tmpfs",       "--uid",         "--unshare-cgroup-try",
+      "--unshare-ipc", "--unshare-net",  "--unshare-pid", "--unshare-user", "--unshare-uts"};
   return options;
 }
 
@@ -59,7 +59,7 @@ Result<SandboxPlan> make_plan(const policy::SandboxPolicy& policy, const HostFac
 
 std::vector<std::string> bwrap_options(const SandboxPlan& plan, const std::vector<int>& fds) {
   std::vector<std::string> out{"--unshare-user",    "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
-                               "--disable-userns",  "--die-with-parent", "--new-session", "--as-pid-1",
+                               "--disable-userns",  "--new-session", "--as-pid-1",
                                "--uid", std::to_string(plan.uid), "--gid", std::to_string(plan.gid), "--hostname", plan.hostname};
   auto octal = [](unsigned mode) {
     std::string text;

@@ -1,6 +1,5 @@
 #include "session/client_connection.h"
 
-#include "host/own_pages.h"
 #include "plan/dump.h"
 
 namespace sandy::session {
@@ -37,6 +36,7 @@ asio::awaitable<void> ClientConnection::run() {
 }
 
 asio::awaitable<void> ClientConnection::handle(wire::Frame frame) {
+  server_.quiet().note();
   const std::string_view op = frame.op();
   if (op == "hello") {
     if (frame.number("version", 0) != wire::kProtocolVersion) {
@@ -78,7 +78,6 @@ asio::awaitable<void> ClientConnection::create(const wire::Frame& frame) {
   }
   server_.add(*sandbox);
   end_created(frame.id, **sandbox);
-  host::release_code_pages();
 }
 
 void ClientConnection::end_hello(std::uint32_t id) {
@@ -116,7 +115,10 @@ void ClientConnection::forward(wire::Frame frame) {
 void ClientConnection::on_event(wire::Frame event) {
   if (!active_) return;
   event.header["id"] = active_->client_id;
-  if (event.ev() == "end") active_.reset();
+  if (event.ev() == "end") {
+    active_.reset();
+    server_.quiet().note();
+  }
   std::vector<std::pair<wire::Json, std::string>> frames;
   frames.emplace_back(std::move(event.header), std::move(event.payload));
   channel_->post_all(std::move(frames));

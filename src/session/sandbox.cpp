@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 
+#include "host/children.h"
 #include "host/diagnose.h"
 #include "session/wire/configuration.h"
 
@@ -18,6 +19,7 @@ using namespace asio::experimental::awaitable_operators;
 
 constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
 constexpr auto kExitLimit = 2s;    // from the agent's end to bubblewrap's
+constexpr auto kOrphanPatience = 100ms;
 constexpr std::size_t kMaxMessages = 8'192;
 
 // Where directories are removed; started with the first one.
@@ -44,29 +46,34 @@ Sandbox::Sandbox(asio::any_io_executor executor, PlannedSandbox planned)
     : executor_(executor),
       planned_(std::move(planned)),
       id_(new_id()),
+      ended_(executor),
       closed_(executor, asio::steady_timer::time_point::max()),
       life_(executor) {}
 
-asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_executor executor, PlannedSandbox planned,
-                                                                        std::chrono::seconds limit) {
+asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_executor executor, PlannedSandbox planned, std::optional<Request> first,
+                                                                 std::chrono::seconds limit) {
   std::shared_ptr<Sandbox> self(new Sandbox(executor, std::move(planned)));
   auto launched = host::launch(self->planned_.plan, self->id_, self->planned_.seccomp);
   if (!launched) co_return std::unexpected(launched.error());
   self->launched_ = std::move(*launched);
+  self->ended_.assign(self->launched_.pidfd.release());
   self->channel_ = wire::Channel::make(executor, std::move(self->launched_.agent), wire::kMaxReplyPayload);
+  self->post_configuration();
+  if (first) self->add(std::move(first->header), std::move(first->payload), std::move(first->sink));
   if (auto answered = co_await self->handshake(limit); !answered) {
     self->channel_->close();
-    const std::string messages = co_await self->read_messages();
     co_await self->wait_for_exit(kExitLimit);
+    const std::string messages = co_await self->read_messages();
     co_return std::unexpected(host::explain_start_failure(self->planned_.plan, messages, answered.error()));
   }
+  self->launched_.mark.remove();
   self->alive_ = true;
   asio::co_spawn(executor, [self] { return self->read_events(); }, asio::detached);
   if (self->planned_.plan.wall_time_ms != 0) asio::co_spawn(executor, [self] { return self->limit_life(); }, asio::detached);
   co_return self;
 }
 
-asio::awaitable<Result<void>> Sandbox::handshake(std::chrono::seconds start_limit) {
+void Sandbox::post_configuration() {
   const auto& plan = planned_.plan;
   wire::Configuration configuration;
   configuration.workspace = plan.workspace;
@@ -79,14 +86,21 @@ asio::awaitable<Result<void>> Sandbox::handshake(std::chrono::seconds start_limi
   configuration.file_size = plan.file_size;
   auto frame = wire::encode_configuration(configuration);
   channel_->post(frame.header, frame.payload);
+}
+
+asio::awaitable<Result<void>> Sandbox::handshake(std::chrono::seconds start_limit) {
   asio::steady_timer limit(executor_, start_limit);
-  auto outcome = co_await (channel_->read() || limit.async_wait(kNoError));
+  // Bubblewrap's end too: where it is killed, a child of its may hold the agent's socket, and wait for ever.
+  auto outcome = co_await (channel_->read() || limit.async_wait(kNoError) || ended_.async_wait(asio::posix::descriptor_base::wait_read, kNoError));
   if (outcome.index() == 1) {
     ::kill(launched_.pid, SIGKILL);
     co_return fail("sandbox", "did not answer within " + std::to_string(start_limit.count()) + " s");
   }
+  if (outcome.index() == 2) co_return fail("bubblewrap", "ended before the sandbox was ready");
   auto& reply = std::get<0>(outcome);
   if (!reply) co_return std::unexpected(reply.error());
+  // The agent ends with bubblewrap, but not if that had ended before the agent was there to ask for it.
+  if (!bubblewrap_runs()) co_return fail("bubblewrap", "ended before the sandbox was ready");
   if (reply->ev() != "end" || reply->number("version", 0) != wire::kProtocolVersion) co_return fail("sandy-agent", "answered with another protocol version");
   co_return Result<void>();
 }
@@ -97,16 +111,26 @@ std::string Sandbox::workspace_on_host() const {
   return launched_.directory->path() + "/root" + planned_.plan.workspace;
 }
 
+bool Sandbox::bubblewrap_runs() {
+  siginfo_t info{};
+  return ::waitid(P_PIDFD, static_cast<id_t>(ended_.native_handle()), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0;
+}
+
 std::uint32_t Sandbox::open(wire::Json header, std::string payload, std::shared_ptr<EventSink> sink) {
-  while (next_id_ == 0 || open_.contains(next_id_)) ++next_id_;
-  const std::uint32_t id = next_id_++;
-  header["id"] = id;
   if (!alive()) {
+    const std::uint32_t id = next_id_++;
     wire::Frame end;
     end.header = {{"id", id}, {"ev", "end"}, {"error", "no_sandbox"}, {"detail", end_reason_}};
     asio::post(executor_, [sink, end]() mutable { sink->on_event(std::move(end)); });
     return id;
   }
+  return add(std::move(header), std::move(payload), std::move(sink));
+}
+
+std::uint32_t Sandbox::add(wire::Json header, std::string payload, std::shared_ptr<EventSink> sink) {
+  while (next_id_ == 0 || open_.contains(next_id_)) ++next_id_;
+  const std::uint32_t id = next_id_++;
+  header["id"] = id;
   open_[id] = {std::move(sink), {}};
   open_[id].gate.note_sent();
   std::vector<std::pair<wire::Json, std::string>> frames;
@@ -190,18 +214,21 @@ asio::awaitable<std::string> Sandbox::read_messages() {
 
 asio::awaitable<bool> Sandbox::wait_for_exit(std::chrono::milliseconds limit) {
   if (launched_.pid < 0) co_return true;
-  asio::posix::stream_descriptor ended(executor_, launched_.pidfd.release());
   asio::steady_timer timer(executor_, limit);
-  auto waited = co_await (ended.async_wait(asio::posix::descriptor_base::wait_read, kNoError) || timer.async_wait(kNoError));
+  auto waited = co_await (ended_.async_wait(asio::posix::descriptor_base::wait_read, kNoError) || timer.async_wait(kNoError));
   const bool in_time = waited.index() == 0;
   if (!in_time) {
-    // bubblewrap's own end takes its sandbox along (--die-with-parent, and the PID namespace's first process with it).
+    // bubblewrap's end takes its sandbox along: the agent asked for that, and it is the PID namespace's first process.
     ::kill(launched_.pid, SIGKILL);
-    co_await ended.async_wait(asio::posix::descriptor_base::wait_read, kNoError);
+    co_await ended_.async_wait(asio::posix::descriptor_base::wait_read, kNoError);
   }
   int status = 0;
   while (::waitpid(launched_.pid, &status, 0) < 0 && errno == EINTR) {}
+  host::forget_child(launched_.pid);
   launched_.pid = -1;
+  boost::system::error_code ignored;
+  ended_.close(ignored);
+  if (WIFSIGNALED(status)) host::end_orphans(kOrphanPatience);
   co_return in_time;
 }
 

@@ -29,9 +29,19 @@ class EventSink {
 
 class Sandbox : public std::enable_shared_from_this<Sandbox> {
  public:
+  // What is to be opened at the agent as soon as it is there.
+  struct Request {
+    wire::Json header;
+    std::string payload;
+    std::shared_ptr<EventSink> sink;
+  };
+  static constexpr std::uint32_t kFirstId = 1;
+
   // Starts it and waits until its agent answers. The error says what could not be had, why, and how to get it; nothing is left then.
   // `limit`: how long the agent may take; a loaded machine is slow, and a hung start is not waited for.
+  // `first`: a request that needs no round trip of its own; it is open under kFirstId when this returns a sandbox.
   static asio::awaitable<Result<std::shared_ptr<Sandbox>>> start(asio::any_io_executor executor, PlannedSandbox planned,
+                                                                 std::optional<Request> first = {},
                                                                  std::chrono::seconds limit = std::chrono::seconds(20));
 
   const std::string& id() const { return id_; }
@@ -57,11 +67,14 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   };
 
   Sandbox(asio::any_io_executor executor, PlannedSandbox planned);
+  void post_configuration();
   asio::awaitable<Result<void>> handshake(std::chrono::seconds limit);
   asio::awaitable<void> read_events();
   asio::awaitable<std::string> read_messages();
   asio::awaitable<bool> wait_for_exit(std::chrono::milliseconds limit);
   asio::awaitable<void> limit_life();
+  bool bubblewrap_runs();
+  std::uint32_t add(wire::Json header, std::string payload, std::shared_ptr<EventSink> sink);
   void dispatch(wire::Frame event);
   void fail_open(const std::string& reason);
 
@@ -71,7 +84,8 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   host::LaunchedSandbox launched_;
   std::shared_ptr<wire::Channel> channel_;
   std::map<std::uint32_t, Open> open_;
-  std::uint32_t next_id_ = 1;
+  std::uint32_t next_id_ = kFirstId;
+  asio::posix::stream_descriptor ended_;  // bubblewrap's pidfd
   bool alive_ = false, closing_ = false, gone_ = false;
   asio::steady_timer closed_, life_;
   std::string end_reason_;

@@ -9,6 +9,7 @@
 
 #include "base/unique_fd.h"
 #include "session/sandbox.h"
+#include "session/wire/quiet.h"
 
 namespace sandy::session {
 
@@ -22,6 +23,7 @@ class Server {
   asio::awaitable<void> run(UniqueFd first);
 
   asio::io_context& io() { return io_; }
+  wire::Quiet& quiet() { return *quiet_; }
   void add_connection(UniqueFd socket);
   void forget(const std::shared_ptr<ClientConnection>& connection) { connections_.erase(connection); }
 
@@ -33,6 +35,7 @@ class Server {
   asio::awaitable<void> watch_peer(int socket);
 
   asio::io_context& io_;
+  std::shared_ptr<wire::Quiet> quiet_ = std::make_shared<wire::Quiet>(io_.get_executor());
   std::set<std::shared_ptr<ClientConnection>> connections_;
   std::map<std::string, std::shared_ptr<Sandbox>, std::less<>> sandboxes_;
 };

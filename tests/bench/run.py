@@ -22,6 +22,7 @@ from deepagents.backends.sandbox import BaseSandbox
 from deepagents_sandbox import Sandbox
 
 PROGRAMS = pathlib.Path(os.environ["SANDY_PROGRAMS"]).resolve()
+QUIET_SECONDS = 5  # after which programs give their code pages back (src/session/wire/quiet.h)
 BWRAP = shutil.which("bwrap") or "bwrap"
 
 GETPPID = """
@@ -215,7 +216,7 @@ def inside() -> Iterator[tuple[str, dict[str, float], str]]:
 def idle_memory() -> Iterator[tuple[str, dict[str, float], str]]:
     with Sandbox() as sandbox:
         check(sandbox.execute("true"))
-        time.sleep(0.5)
+        time.sleep(QUIET_SECONDS + 0.5)
         processes = descendants(os.getpid())
         # The agent can't be looked at by its own user (it is not dumpable): statm tells its resident pages.
         rss = sum(int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4 for pid in processes)

@@ -107,7 +107,11 @@ def test_t46_a_masked_proc(sandy: Cli) -> None:
     refused(Result(got.returncode, got.stdout, got.stderr), sandy, "/proc")
 
 
-@pytest.mark.parametrize("missing", ["sandy-agent", "sandy-launch"])
+# Only root's sandboxes need sandy-launch.
+NEEDED = [pytest.param("sandy-agent"), pytest.param("sandy-launch", marks=pytest.mark.root)]
+
+
+@pytest.mark.parametrize("missing", NEEDED)
 def test_t46_a_missing_program(programs: pathlib.Path, home: pathlib.Path, ws: pathlib.Path, tmp_path: pathlib.Path, missing: str) -> None:
     directory = tmp_path / "programs"
     directory.mkdir()
@@ -117,7 +121,7 @@ def test_t46_a_missing_program(programs: pathlib.Path, home: pathlib.Path, ws: p
     refused(sandy.run("touch", "ran"), sandy, missing, "hint:")
 
 
-@pytest.mark.parametrize("program", ["sandy-launch", "sandy-agent"])
+@pytest.mark.parametrize("program", NEEDED)
 def test_t46_a_program_that_dies_at_once(programs: pathlib.Path, home: pathlib.Path, ws: pathlib.Path, tmp_path: pathlib.Path, program: str) -> None:
     directory = tmp_path / "programs"
     shutil.copytree(programs, directory)

@@ -25,7 +25,7 @@ std::deque<std::string> components(std::string_view path) {
 
 constexpr const char* kBubblewrapOptions[] = {
     "--args",      "--bind-fd", "--ro-bind-fd",   "--unshare-user", "--unshare-ipc",      "--unshare-pid",  "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
-    "--chdir",     "--perms",   "--ro-bind-data", "--seccomp",      "--die-with-parent",  "--disable-userns", "--new-session", "--as-pid-1",  "--size",
+    "--chdir",     "--perms",   "--ro-bind-data", "--seccomp",      "--disable-userns", "--new-session", "--as-pid-1",  "--size",
     "--remount-ro", "--hostname", "--uid",        "--gid",          "--symlink",          "--tmpfs",        "--proc",        "--dev",         "--dir"};
 
 }  // namespace

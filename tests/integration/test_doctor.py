@@ -148,7 +148,7 @@ def stub(place: pathlib.Path, body: str, name: str = "bwrap", mode: int = 0o755)
 def answers(version: str = "0.8.0", options: str | None = None) -> str:
     """The part of a stub that answers as bubblewrap does."""
     help_text = options or "; ".join(
-        f"--{name}" for name in """args as-pid-1 bind-fd chdir dev die-with-parent dir disable-userns gid hostname new-session perms proc remount-ro
+        f"--{name}" for name in """args as-pid-1 bind-fd chdir dev dir disable-userns gid hostname new-session perms proc remount-ro
         ro-bind-data ro-bind-fd seccomp size symlink tmpfs uid unshare-cgroup-try unshare-ipc unshare-net unshare-pid unshare-user unshare-uts""".split()
     )
     return f'case "$1" in --version) echo "bubblewrap {version}"; exit 0;; --help) echo "{help_text}"; exit 0;; esac'

@@ -251,7 +251,7 @@ def test_b015_home_is_writable_and_private(sandy: Cli, home: pathlib.Path) -> No
 def leftovers(sandy: Cli) -> tuple[set[str], set[str], list[str]]:
     state = set()
     if sandy.state.exists():
-        state = {name for name in os.listdir(sandy.state) if not name.startswith(("etc-", "bwrap-"))}  # caches
+        state = {name for name in os.listdir(sandy.state) if not name.startswith(("etc-", "etc.paths-", "bwrap-"))}  # caches
     places = [path for path in ("/tmp", "/var/tmp", "/dev/shm", f"/run/user/{os.getuid()}") if os.path.isdir(path)]
     mounts = pathlib.Path("/proc/self/mountinfo").read_text().splitlines()
     return {f"{place}/{name}" for place in places for name in os.listdir(place) if "sandy-" in name or "bwrap" in name}, state, mounts

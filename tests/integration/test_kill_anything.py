@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import pytest
 from support import REPOSITORY, Cli
 
 ROUNDS = int(os.environ.get("SANDY_KILL_ROUNDS", "300" if os.environ.get("SANDY_TEST_FULL") else "25"))
@@ -79,25 +80,36 @@ def start_time(pid: int) -> str:
 
 
 def namespaces_and_mounts() -> tuple[int, str]:
+    """How many mount namespaces the sandboxes' user has, and the mounts in ours."""
+    user = os.geteuid() or 65534
     seen = set()
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                if entry.stat().st_uid == os.getuid():
+                if entry.stat().st_uid == user:
                     seen.add(os.readlink(entry / "ns/mnt"))
             except OSError:
                 continue
     return len(seen), pathlib.Path("/proc/self/mountinfo").read_text()
 
 
-def test_kill_anything_at_any_moment(sandy: Cli, programs: pathlib.Path, home: pathlib.Path) -> None:
+def test_kill_anything_at_any_moment(programs: pathlib.Path, home: pathlib.Path) -> None:
+    kill_in_turn(programs, home, ROUNDS)
+
+
+@pytest.mark.root
+def test_kill_anything_of_roots_at_any_moment(programs: pathlib.Path, home: pathlib.Path) -> None:
+    kill_in_turn(programs, home, ROUNDS)
+
+
+def kill_in_turn(programs: pathlib.Path, home: pathlib.Path, rounds: int) -> None:
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "SANDY_PROGRAMS": str(programs), "PYTHONDONTWRITEBYTECODE": "1",
                    "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "python/src"), *filter(None, [os.environ.get("PYTHONPATH")])])}
     random.seed(os.getpid())
     state = home / ".local/state/sandy"
     before = namespaces_and_mounts()
     temporary = sorted(os.listdir("/tmp"))
-    for turn in range(ROUNDS):
+    for turn in range(rounds):
         client = subprocess.Popen([sys.executable, "-c", CLIENT], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
             name = VICTIMS[turn % len(VICTIMS)]
@@ -128,3 +140,39 @@ def test_kill_anything_at_any_moment(sandy: Cli, programs: pathlib.Path, home: p
         time.sleep(0.1)
     assert now == before
     assert [entry for entry in os.listdir("/tmp") if entry not in temporary and "sandy" in entry and "pytest" not in entry] == []
+
+
+def bubblewraps() -> list[str]:
+    """Processes of ours that are bubblewrap, or still its child."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if entry.stat().st_uid == os.geteuid() and (entry / "cmdline").read_bytes().endswith(b"\0--\0/run/sandy-agent\0"):
+                    found.append(entry.name)
+            except OSError:
+                continue
+    return found
+
+
+def test_both_killed_while_it_starts(sandy: Cli) -> None:
+    # bubblewrap's child waits for its parent then, and nobody is left to end it: the next start does.
+    others = set(bubblewraps())
+    for turn in range(ROUNDS):
+        process = sandy.start("run", "--", "sleep", "0.02")
+        below: list[int] = []
+        while process.poll() is None and not (below := children(process.pid)):
+            pass
+        time.sleep(random.random() * 0.006)
+        for pid in (*below[:1], process.pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        process.wait()
+        sandy.run("true").ok()
+        deadline = time.monotonic() + 10
+        while (left := set(bubblewraps()) - others) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not left, f"round {turn}: {left}"
+        assert not list(sandy.state.glob("starting-*"))

@@ -71,6 +71,20 @@ TEST_F(EtcViewTest, TheSameViewIsMadeOnce) {
   EXPECT_TRUE(names("making-").empty());
 }
 
+TEST_F(EtcViewTest, DamagedNotesAreMadeAnew) {
+  const plan::EtcView view{.copied = {"passwd", "skel"}, .made = {{"a", "1"}}};
+  const auto first = make(view);
+  ASSERT_EQ(names("etc.paths-").size(), 1U);
+  const std::string notes = state->path() + "/" + names("etc.paths-").front();
+  const std::string whole = content_of(notes);
+  for (const std::string& text : {std::string(), std::string(1, '\0'), whole.substr(0, whole.size() / 2), std::string("etc-../../x") + '\0', std::string(100, 'x')}) {
+    std::ofstream(notes, std::ios::trunc) << text;
+    const auto again = make(view);
+    EXPECT_EQ(inode(again), inode(first));
+    EXPECT_EQ(content_of(notes), whole);
+  }
+}
+
 TEST_F(EtcViewTest, AnyDifferenceMakesAnother) {
   const std::vector<plan::EtcView> views{
       {.copied = {"passwd"}},
@@ -130,12 +144,15 @@ TEST_F(EtcViewTest, SweepTakesOldOnesThatNobodyUses) {
   const std::string unused_path = path_of(make(unused)), fresh_path = path_of(make(fresh));
   directory.make("state/sandy/making-etc-1-1/file", "x");
   const timespec old[2] = {{::time(nullptr) - 2 * 24 * 3600, 0}, {::time(nullptr) - 2 * 24 * 3600, 0}};
-  for (const auto& path : {path_of(held), unused_path, directory.at("state/sandy/making-etc-1-1")}) ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), old, 0), 0);
+  ASSERT_EQ(names("etc.paths-").size(), 3U);
+  const std::string notes = state->path() + "/" + names("etc.paths-").front();
+  for (const auto& path : {path_of(held), unused_path, directory.at("state/sandy/making-etc-1-1"), notes}) ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), old, 0), 0);
   sweep_etc_directories(*state);
   EXPECT_TRUE(std::filesystem::exists(path_of(held) + "/a"));
   EXPECT_FALSE(std::filesystem::exists(unused_path));
   EXPECT_TRUE(std::filesystem::exists(fresh_path));
   EXPECT_FALSE(directory.exists("state/sandy/making-etc-1-1"));
+  EXPECT_EQ(names("etc.paths-").size(), 2U);
 }
 
 TEST_F(EtcViewTest, UseMakesItYoung) {
@@ -187,6 +204,12 @@ TEST_F(EtcViewTest, AChangedHostFileGivesANewDirectory) {
     std::filesystem::rename("/etc/dir/sub/added", "/etc/dir/sub/renamed");
     const auto fourth = etc_directory(*state, view);
     if (!fourth || inode(*fourth) == inode(*third)) say("a renamed file was not seen");
+    std::filesystem::create_directory("/etc/dir/sub/deeper");
+    const auto fifth = etc_directory(*state, view);
+    if (!fifth || !std::filesystem::is_directory(path_of(*fifth) + "/dir/sub/deeper")) say("a new directory was not seen");
+    std::ofstream("/etc/dir/sub/deeper/file") << "x";
+    const auto sixth = etc_directory(*state, view);
+    if (!sixth || content_of(path_of(*sixth) + "/dir/sub/deeper/file") != "x") say("a file in a new directory was not seen");
     say("ok");
   }
   ::close(ends[1]);

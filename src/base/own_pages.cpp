@@ -1,4 +1,4 @@
-#include "host/own_pages.h"
+#include "base/own_pages.h"
 
 #include <link.h>
 #include <sys/mman.h>
@@ -6,24 +6,25 @@
 
 #include <cstdint>
 
-namespace sandy::host {
+namespace sandy {
 namespace {
 
-// Executable segments are mapped from the file and never written, so dropping their pages loses nothing (madvise(2), MADV_DONTNEED).
+// Segments that are not writable are mapped from the file, so dropping their pages loses nothing (madvise(2), MADV_DONTNEED). One that has
+// relocations is writable (PT_GNU_RELRO comes later), and stays.
 int release(dl_phdr_info* object, std::size_t, void*) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const auto& segment = object->dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_X) == 0 || (segment.p_flags & PF_W) != 0) continue;
+    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
     const std::uintptr_t start = (object->dlpi_addr + segment.p_vaddr) & ~(page - 1);
     const std::uintptr_t end = object->dlpi_addr + segment.p_vaddr + segment.p_memsz;
     ::madvise(reinterpret_cast<void*>(start), end - start, MADV_DONTNEED);
   }
-  return 1;  // the first object is the program itself
+  return 0;
 }
 
 }  // namespace
 
 void release_code_pages() { ::dl_iterate_phdr(release, nullptr); }
 
-}  // namespace sandy::host
+}  // namespace sandy
