@@ -313,8 +313,8 @@ asio::awaitable<void> Command::run(std::uint64_t timeout_ms) {
       omitted[output->name] = kept.omitted;
       add_events(frames, id_, output->name, kept.head, false);
       add_events(frames, id_, output->name, kept.tail, true);
-      unsent += kept.head.size() + kept.tail.size();
     }
+    for (const auto& [header, payload] : frames) unsent += wire::stream_charge(payload.size());
   }
   fields["omitted"] = std::move(omitted);
   if (!interruption_.empty()) {

@@ -75,8 +75,9 @@ void FileJob::work() {
   if (!rest.empty() && !fields.contains("error")) {
     // The last piece goes with the end, in one system call, if there is credit for it.
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return window_ >= rest.size() || stop_.stop_requested(); });
-    window_ -= std::min(window_, rest.size());
+    const std::size_t charge = wire::stream_charge(rest.size());
+    changed_.wait(lock, [&] { return window_ >= charge || stop_.stop_requested(); });
+    window_ -= std::min(window_, charge);
   }
   asio::post(agent_.io(), [self = shared_from_this(), fields = std::move(fields), rest = std::move(rest)]() mutable {
     std::vector<std::pair<Json, std::string>> frames;
@@ -98,9 +99,10 @@ bool FileJob::emit(std::string_view bytes) {
 bool FileJob::send_chunk(std::string chunk) {
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return window_ >= chunk.size() || stop_.stop_requested(); });
+    const std::size_t charge = wire::stream_charge(chunk.size());
+    changed_.wait(lock, [&] { return window_ >= charge || stop_.stop_requested(); });
     if (stop_.stop_requested()) return false;
-    window_ -= chunk.size();
+    window_ -= charge;
   }
   asio::post(agent_.io(), [self = shared_from_this(), chunk = std::move(chunk)]() mutable {
     std::vector<std::pair<Json, std::string>> frames;

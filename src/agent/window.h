@@ -14,12 +14,12 @@ class Window {
  public:
   explicit Window(asio::any_io_executor executor) : opened_(executor, asio::steady_timer::time_point::max()) {}
 
-  // Waits until something may be sent, and takes up to `wanted` bytes of it. 0 after close().
+  // Waits until something may be sent, and takes up to `wanted` bytes of it for one event. 0 after close().
   asio::awaitable<std::size_t> take(std::size_t wanted) {
-    while (left_ == 0 && !closed_) co_await opened_.async_wait(asio::as_tuple(asio::use_awaitable));
+    while (left_ < wire::kLeastCharge && !closed_) co_await opened_.async_wait(asio::as_tuple(asio::use_awaitable));
     if (closed_) co_return 0;
     const std::size_t taken = std::min({wanted, left_, wire::kChunkBytes});
-    left_ -= taken;
+    left_ -= wire::stream_charge(taken);
     co_return taken;
   }
 

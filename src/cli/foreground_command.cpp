@@ -128,7 +128,7 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
           broken_pipe_ = true;
           cancel();
         }
-        sandbox_->follow(kId, wire::credit_request(event.payload.size()), {});
+        sandbox_->follow(kId, wire::credit_request(wire::stream_charge(event.payload.size())), {});
       }
     }
   }

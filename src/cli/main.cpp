@@ -62,6 +62,6 @@ int main(int argc, char** argv) {
     // Not to be taken for a status of the command.
     return first == "run" || first == "shell" ? sandy::cli::kCouldNotStart : sandy::cli::kUsage;
   }
-  sandy::host::end_orphans(std::chrono::seconds(2));
+  sandy::host::end_last_orphans(std::chrono::seconds(2));
   return status.value;
 }

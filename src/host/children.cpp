@@ -15,6 +15,8 @@
 namespace sandy::host {
 namespace {
 
+bool some_are_left = false;
+
 std::set<pid_t>& noted() {
   static std::set<pid_t> pids;
   return pids;
@@ -55,10 +57,17 @@ void end_orphans(std::chrono::milliseconds patience) {
       reaped = ::waitpid(pid, nullptr, WNOHANG) == pid || reaped;
     }
     if (reaped) continue;
-    if (std::chrono::steady_clock::now() >= until) return;
+    if (std::chrono::steady_clock::now() >= until) {
+      some_are_left = true;
+      return;
+    }
     const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
     ::nanosleep(&pause, nullptr);
   }
+}
+
+void end_last_orphans(std::chrono::milliseconds patience) {
+  if (some_are_left) end_orphans(patience);
 }
 
 }  // namespace sandy::host

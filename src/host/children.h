@@ -18,7 +18,11 @@ void prepare_for_children();
 void note_child(pid_t pid);
 void forget_child(pid_t pid);
 
-// Kills all children that nobody noted, and reaps them; waits up to `patience` for those that the kernel doesn't let die yet.
+// Kills all children that nobody noted, and reaps them; waits up to `patience` for those that the kernel doesn't let die yet. To be called when
+// a bubblewrap was killed.
 void end_orphans(std::chrono::milliseconds patience);
+
+// Once more before we end ourselves, if some were left.
+void end_last_orphans(std::chrono::milliseconds patience);
 
 }  // namespace sandy::host

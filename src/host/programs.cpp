@@ -52,11 +52,15 @@ bool is_executable(const std::string& path) {
   return ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && ::access(path.c_str(), X_OK) == 0;
 }
 
-std::string own_directory() {
-  std::array<char, PATH_MAX> buffer;
-  const ssize_t n = ::readlink("/proc/self/exe", buffer.data(), buffer.size());
-  const std::string_view path(buffer.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
-  return std::string(path.substr(0, path.rfind('/')));
+// Looked up once: /proc makes new inodes for each look.
+const std::string& own_directory() {
+  static const std::string directory = [] {
+    std::array<char, PATH_MAX> buffer;
+    const ssize_t n = ::readlink("/proc/self/exe", buffer.data(), buffer.size());
+    const std::string_view path(buffer.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
+    return std::string(path.substr(0, path.rfind('/')));
+  }();
+  return directory;
 }
 
 // Identifies a file's content well enough: replacing it changes the inode or the times.
@@ -113,7 +117,7 @@ Result<std::string> cached_help(const std::string& path) {
 }  // namespace
 
 Result<std::string> own_program(const std::string& name) {
-  const std::string here = own_directory();
+  const std::string& here = own_directory();
   std::string looked;
   for (const auto& directory : {here, here + "/../libexec/sandy"}) {
     const std::string path = directory + "/" + name;

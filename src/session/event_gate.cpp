@@ -20,8 +20,9 @@ bool EventGate::admit(const wire::Frame& event) {
     return true;
   }
   if (ev == "stdout" || ev == "stderr" || ev == "data") {
-    if (event.payload.empty() || event.payload.size() > wire::kWindowBytes - under_way_) return false;
-    under_way_ += event.payload.size();
+    const std::size_t charge = wire::stream_charge(event.payload.size());
+    if (event.payload.empty() || charge > wire::kWindowBytes - under_way_) return false;
+    under_way_ += charge;
     return has_at_most(event, "tail", &wire::Json::is_boolean);
   }
   if (!event.payload.empty()) return false;

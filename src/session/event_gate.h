@@ -22,7 +22,7 @@ class EventGate {
   // Whether `event` keeps the protocol. If not, the agent is to be ended, and nothing of `event` used.
   bool admit(const wire::Frame& event);
 
-  // Stream bytes that the requester has not given back; at most wire::kWindowBytes.
+  // What the requester has not given back (wire::stream_charge); at most wire::kWindowBytes.
   std::size_t under_way() const { return under_way_; }
 
  private:

@@ -51,7 +51,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       continue;
     }
     if (event->header.dump().size() > 128) broken("the size of a header");
-    waiting += event->payload.size();
+    if (!event->payload.empty()) waiting += std::max<std::size_t>(event->payload.size(), wire::kLeastCharge);
     if (event->payload.empty()) ++without_data;
     if (waiting > wire::kWindowBytes || waiting != gate.under_way()) broken("the bytes under way");
     if (without_data > sent + 1) broken("the number of events without data");

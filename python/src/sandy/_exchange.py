@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from sandy._errors import ProtocolError
-from sandy._wire import MAX_ARGS, MAX_DATA, MAX_REQUEST_PAYLOAD, WINDOW, Frame, join_args
+from sandy._wire import LEAST_CHARGE, MAX_ARGS, MAX_DATA, MAX_REQUEST_PAYLOAD, WINDOW, Frame, join_args
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -122,8 +122,8 @@ class Credits:
         self._consumed = 0
 
     def consumed(self, size: int) -> Send | None:
-        """Counts `size` bytes; the frame to send, if it is time for one."""
-        self._consumed += size
+        """Counts an event with `size` bytes; the frame to send, if it is time for one."""
+        self._consumed += max(size, LEAST_CHARGE)
         if self._consumed < _CREDIT_STEP:
             return None
         send = Send({"op": "credit", "bytes": self._consumed})

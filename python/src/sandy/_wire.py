@@ -21,6 +21,9 @@ MAX_DATA: Final = 262_144
 WINDOW: Final = 1_048_576
 """Bytes of stream data that may be under way without having been credited."""
 
+LEAST_CHARGE: Final = 256
+"""What a stream event takes of the window at least, however few bytes it has."""
+
 _PREFIX: Final = struct.Struct("<II")
 _BUFFER_SIZE: Final = 65_536 + 8_192
 

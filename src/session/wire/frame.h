@@ -23,6 +23,9 @@ inline constexpr std::size_t kMaxReplyPayload = 1'048'576;     // from the agent
 inline constexpr std::size_t kMaxArgs = 65'536;
 inline constexpr int kMaxDepth = 8;
 inline constexpr std::size_t kWindowBytes = 1'048'576;  // stream data under way without credit
+inline constexpr std::size_t kLeastCharge = 256;
+// What a stream event with this payload takes of the window, and gives back by `credit`: a header costs memory too.
+constexpr std::size_t stream_charge(std::size_t payload) { return payload < kLeastCharge ? kLeastCharge : payload; }
 inline constexpr std::size_t kChunkBytes = 262'144;     // most payload of one data frame
 
 struct Frame {
