@@ -124,19 +124,19 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
         input_changed_.cancel();
       } else if (event.ev() == "stdout" || event.ev() == "stderr") {
         Output& output = event.ev() == "stdout" ? out_ : err_;
-        if (!co_await output.write(event.payload) && !broken_pipe_) {
-          broken_pipe_ = true;
-          cancel();
-        }
+        if (!co_await output.write(event.payload)) cancel(SIGPIPE);
         sandbox_->follow(kId, wire::credit_request(wire::stream_charge(event.payload.size())), {});
       }
     }
   }
 
-  bool broken_pipe() const { return broken_pipe_; }
+  // The signal that had the command cancelled: a reader that went away, or one that we got.
+  int cancelled_by() const { return cancelled_by_; }
 
  private:
-  void cancel() {
+  void cancel(int signal) {
+    if (cancelled_by_ != 0) return;
+    cancelled_by_ = signal;
     sandbox_->follow(kId, wire::request("cancel"), {});
     give_up_after(kEndGrace);
   }
@@ -206,14 +206,14 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
       Json pass_on = wire::request("signal");
       pass_on["signal"] = number;
       sandbox_->follow(kId, std::move(pass_on), {});
-      if (number == SIGHUP || (number == SIGINT && ++interrupts > 1)) cancel();
+      if (number == SIGHUP || (number == SIGINT && ++interrupts > 1)) cancel(number);
       if (number == SIGTERM) {
         asio::co_spawn(
             io_,
             [self = shared_from_this()]() -> asio::awaitable<void> {
               asio::steady_timer grace(self->io_, kTerminateGrace);
               co_await grace.async_wait(kNoError);
-              if (!self->ended_) self->cancel();
+              if (!self->ended_) self->cancel(SIGTERM);
             },
             asio::detached);
       }
@@ -231,14 +231,15 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
   bool giving_up_ = false;
   std::size_t window_ = wire::kWindowBytes;
   Output out_, err_;
-  bool ended_ = false, broken_pipe_ = false;
+  bool ended_ = false;
+  int cancelled_by_ = 0;
 };
 
 void note(const std::string& text) { std::fprintf(stderr, "sandy: %s\n", text.c_str()); }
 
-int status_of(const Json& end, const ForegroundOptions& options, bool broken_pipe) {
+int status_of(const Json& end, const ForegroundOptions& options, int cancelled_by) {
   const auto number = [&](const char* key) { return end.value(key, std::int64_t{0}); };
-  if (broken_pipe) return 128 + SIGPIPE;
+  if (cancelled_by == SIGPIPE) return 128 + SIGPIPE;
   if (end.contains("error")) {
     note("the command was cut off: " + printable(end.value("detail", std::string(end.value("error", "")))));
     return kCouldNotStart;
@@ -264,7 +265,7 @@ int status_of(const Json& end, const ForegroundOptions& options, bool broken_pip
     return 128 + (signal & 127);
   }
   if (reason != "cancelled") throw std::invalid_argument("reason");
-  return 128 + SIGKILL;
+  return 128 + (cancelled_by != 0 ? cancelled_by : SIGKILL);
 }
 
 // Opened before anything runs that could put a link in its place, and then a link is one that an earlier command may have put there. Not
@@ -321,7 +322,7 @@ int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptio
           co_return;
         }
         const Json end = co_await foreground->run(*sandbox);
-        status = status_of(end, options, foreground->broken_pipe());
+        status = status_of(end, options, foreground->cancelled_by());
         co_await (*sandbox)->close("the command has ended");
         if (outcome) write_outcome(outcome, options.json_file, end, status, degraded);
       },
