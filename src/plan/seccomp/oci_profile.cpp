@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "plan/seccomp/policy_parse.h"
-#include "plan/seccomp/strict_json.h"
+#include "plan/seccomp/json_fields.h"
 #include "plan/seccomp/symbols.h"
 
 namespace sandy::seccomp {

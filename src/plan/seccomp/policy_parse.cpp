@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "plan/seccomp/oci_profile.h"
-#include "plan/seccomp/strict_json.h"
+#include "plan/seccomp/json_fields.h"
 #include "plan/seccomp/symbols.h"
 
 namespace sandy::seccomp {
@@ -338,7 +338,7 @@ Result<Policy> parse_sandy_policy(const json& root, const std::string& name) {
 }
 
 Result<Policy> parse_policy(std::string_view text, const std::string& name) {
-  const auto root = read_strict_json(text, name);
+  const auto root = read_json(text, name);
   if (!root) return std::unexpected(root.error());
   if (!root->is_object()) return fail(name, "must be a JSON object");
   const bool sandy = root->contains("version"), oci = root->contains("defaultAction");

@@ -1,5 +1,4 @@
-// A JSON reader for bytes that nobody vetted: bounded in size, depth and count, no duplicate keys.
-// Pure.
+// A seccomp policy's JSON text, and its fields by type. Pure.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,17 +9,8 @@
 
 namespace sandy::seccomp {
 
-struct JsonLimits {
-  std::size_t bytes = std::size_t{1} << 20;
-  std::size_t depth = 12;       // arrays and objects inside each other
-  std::size_t values = 100000;  // of any kind, keys included
-};
-
-// RFC 8259 text to a value. Refused: what is beyond the limits, a key that stands twice in one
-// object, comments, text that is not UTF-8, anything after the value. `name` is whose text it is,
-// for messages.
-Result<nlohmann::json> read_strict_json(std::string_view text, const std::string& name,
-                                        const JsonLimits& limits = {});
+// The text (policy/json_tree.h, which says what is refused) as a value. `name` is whose text it is, for messages.
+Result<nlohmann::json> read_json(std::string_view text, const std::string& name);
 
 // The start of text that came from a file, safe to print and short enough for a message.
 std::string excerpt(std::string_view text);
