@@ -51,13 +51,19 @@ Json filesystem_json(const Filesystem& filesystem) {
   return out;
 }
 
+Json rule_texts(const std::vector<NetworkRule>& rules) {
+  Json out = Json::array();
+  for (const auto& rule : rules) out.push_back(rule.text());
+  return out;
+}
+
 Json network_json(const Network& network) {
   Json out = Json::object();
   out["mode"] = network.mode == NetworkMode::allowlist ? "allowlist" : "none";
   if (network.mode == NetworkMode::allowlist) {
-    out["allow"] = network.allow;
-    out["deny"] = network.deny;
-    out["allow_private"] = network.allow_private;
+    out["allow"] = rule_texts(network.allow);
+    out["deny"] = rule_texts(network.deny);
+    out["allow_private"] = rule_texts(network.allow_private);
   }
   return out;
 }

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "policy/network_rule.h"
+
 namespace sandy::policy {
 
 enum class Access { deny, read, write };
@@ -47,7 +49,9 @@ enum class NetworkMode { none, allowlist };
 
 struct Network {
   NetworkMode mode = NetworkMode::none;
-  std::vector<std::string> allow, deny, allow_private;  // empty with mode none
+  // Empty with mode none. A name in `allow` without a port means 80 and 443; a rule in `deny` without
+  // one, all ports.
+  std::vector<NetworkRule> allow, deny, allow_private;
   bool operator==(const Network&) const = default;
 };
 

@@ -23,7 +23,6 @@ constexpr std::size_t kMaxVariableName = 255;
 constexpr std::size_t kMaxEnvironmentBytes = 128 * kKiB;
 constexpr std::size_t kMaxHostname = 64;              // HOST_NAME_MAX of Linux, see sethostname(2)
 constexpr std::size_t kMaxLabel = 63;                 // RFC 1123 2.1, RFC 1035 2.3.4
-constexpr std::size_t kMaxNetworkRule = 253 + 2 + 6;  // a name, "*.", ":65535"
 constexpr std::uint64_t kMaxId = 65533;
 
 bool is_alpha(char c) {
@@ -50,35 +49,6 @@ Result<void> check_range(const OptionalText& text, Parse parse, const Range<T>& 
   if (*value > range.max) return fail(quoted(text->key, text->value), range.too_large);
   out = *value;
   return {};
-}
-
-// The shape alone: names, "*.name", addresses and networks, with ports. What they mean is the
-// gateway's to say.
-Result<void> check_network_rules(const std::vector<Text>& rules) {
-  for (const Text& rule : rules) {
-    const auto refuse = [&](const char* why) {
-      return fail(quoted(rule.key, rule.value), why,
-                  "write name, *.name, name:port, or an address with a port");
-    };
-    std::string_view value = rule.value;
-    if (value.empty()) return refuse("an empty rule");
-    if (value.size() > kMaxNetworkRule) return refuse("longer than a name with a port can be");
-    if (value.starts_with("*.")) value.remove_prefix(2);
-    const bool plain = !value.empty() && std::ranges::all_of(value, [](char c) {
-      return is_alpha(c) || is_digit(c) ||
-             std::string_view("-_.:/[]").find(c) != std::string_view::npos;
-    });
-    if (!plain) return refuse("no name, address or network");
-  }
-  return {};
-}
-
-// This version has no gateway, so the only network it can enforce is none. To be deleted with the
-// first that has one.
-Result<void> refuse_allowlist(const NetworkDraft& draft) {
-  return fail(quoted(draft.mode->key, draft.mode->value),
-              "this version has no network gateway to enforce the list with",
-              "use \"none\", and bring what the command needs into the workspace");
 }
 
 Result<void> check_name(const std::string& key, std::string_view name) {
@@ -136,33 +106,6 @@ Result<void> check_id(const OptionalText& text, std::uint32_t& out) {
 }
 
 }  // namespace
-
-Result<Network> check_network(const NetworkDraft& draft) {
-  Network network;
-  if (draft.mode) {
-    const auto mode = choose(*draft.mode, {"none", "allowlist"});
-    if (!mode) return std::unexpected(mode.error());
-    network.mode = *mode == 1 ? NetworkMode::allowlist : NetworkMode::none;
-  }
-  if (draft.allow.size() + draft.deny.size() + draft.allow_private.size() > kMaxRules) {
-    return fail("network", "more than " + std::to_string(kMaxRules) + " rules");
-  }
-  for (const auto& [from, to] :
-       {std::pair{&draft.allow, &network.allow}, std::pair{&draft.deny, &network.deny},
-        std::pair{&draft.allow_private, &network.allow_private}}) {
-    if (auto ok = check_network_rules(*from); !ok) return std::unexpected(ok.error());
-    if (!from->empty() && network.mode == NetworkMode::none) {
-      return fail(quoted(from->front().key, from->front().value),
-                  "a network rule, but network.mode is \"none\"",
-                  "leave the rule out, or set network.mode to \"allowlist\"");
-    }
-    for (const Text& rule : *from) to->push_back(rule.value);
-  }
-  if (network.mode == NetworkMode::allowlist) {
-    if (auto ok = refuse_allowlist(draft); !ok) return std::unexpected(ok.error());
-  }
-  return network;
-}
 
 Result<Limits> check_limits(const LimitsDraft& draft) {
   using Whole = Range<std::uint64_t>;

@@ -1,5 +1,5 @@
-// The parts of validate() that look at one section alone; the one for filesystem is in
-// filesystem_rules.h.
+// The parts of validate() that look at one section alone; those for filesystem and
+// network are in filesystem_rules.h and network.h.
 #pragma once
 
 #include "base/error.h"
@@ -9,7 +9,6 @@
 
 namespace sandy::policy {
 
-Result<Network> check_network(const NetworkDraft& draft);
 Result<Limits> check_limits(const LimitsDraft& draft);
 Result<Seccomp> check_seccomp(const SeccompDraft& draft, const Caller& caller);
 Result<Environment> check_environment(const EnvironmentDraft& draft);

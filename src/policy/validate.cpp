@@ -4,6 +4,7 @@
 #include "policy/json_keys.h"
 #include "policy/json_reader.h"
 #include "policy/json_writer.h"
+#include "policy/network.h"
 #include "policy/settings.h"
 #include "policy/sizes.h"
 

@@ -55,12 +55,12 @@ void add_filesystem(const Filesystem& filesystem, std::vector<Weakening>& out) {
 
 void add_network(const Network& network, std::vector<Weakening>& out) {
   if (network.mode != NetworkMode::allowlist) return;
-  for (const std::string& rule : network.allow) {
-    out.push_back({"network.allow", "commands can exchange data with " + printable(rule)});
+  for (const NetworkRule& rule : network.allow) {
+    out.push_back({"network.allow", "commands can exchange data with " + rule.text()});
   }
-  for (const std::string& rule : network.allow_private) {
+  for (const NetworkRule& rule : network.allow_private) {
     out.push_back({"network.allow_private",
-                   "commands can reach " + printable(rule) + " in the private network"});
+                   "commands can reach " + rule.text() + " in the private network"});
   }
 }
 

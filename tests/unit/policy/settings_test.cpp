@@ -8,48 +8,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(CheckNetwork, NoneIsAllThereIs) {
-  EXPECT_EQ(valid("")->network, Network{});
-  EXPECT_EQ(valid(R"("network": {"mode": "none", "allow": [], "deny": []})")->network, Network{});
-}
-
-TEST(CheckNetwork, Refuses) {
-  const auto allow = [](const std::string& rule) {
-    return R"("network": {"mode": "allowlist", "allow": [")" + rule + "\"]}";
-  };
-  expect_refused({
-      {R"("network": {"allow": ["github.com"]})",
-       "network.allow[0]",
-       {"network.mode is \"none\"", "allowlist"}},
-      {R"("network": {"mode": "none", "deny": ["github.com"]})",
-       "network.deny[0]",
-       {"network.mode is \"none\""}},
-      {R"("network": {"mode": "none", "allow_private": ["10.0.0.1:80"]})",
-       "network.allow_private[0]",
-       {"none"}},
-      {R"("network": {"mode": "allowlst"})", "network.mode", {"did you mean \"allowlist\"?"}},
-      {R"("network": {"mode": "host"})", "network.mode", {"must be \"none\" or \"allowlist\""}},
-      {R"("network": {"mode": "allowlist"})",
-       "network.mode",
-       {"no network gateway", "use \"none\""}},
-      {allow("github.com"), "network.mode", {"no network gateway"}},
-      {allow("*.github.com:443"), "network.mode", {"no network gateway"}},
-      {allow("[2001:db8::/32]:443"), "network.mode", {"no network gateway"}},
-      // A rule with a bad shape is named before the version is.
-      {allow(""), "network.allow[0]", {"empty rule"}},
-      {allow("*"), "network.allow[0]", {"no name"}},
-      {allow("*."), "network.allow[0]", {"no name"}},
-      {allow("a.*.org"), "network.allow[0]", {"no name"}},
-      {allow("evil org"), "network.allow[0]", {"no name"}},
-      {allow("a.org\\r\\nX: y"), "network.allow[0]", {"no name"}},
-      {allow("b\xc3\xbc"
-             "cher.de"),
-       "network.allow[0]",
-       {"no name"}},
-      {allow(std::string(262, 'a')), "network.allow[0]", {"longer"}},
-  });
-}
-
 TEST(CheckLimits, EnforceableOnes) {
   const auto policy = valid(
       R"("limits": {"wall_time": "1h30m", "open_files": 1024, "file_size": "1G", "tmp_size": 65536})");
