@@ -1,0 +1,78 @@
+#include "proxy/allowlist.h"
+
+#include <algorithm>
+
+#include "policy/host_name.h"
+#include "proxy/address_class.h"
+
+namespace sandy::proxy {
+namespace {
+
+using policy::NetworkRule;
+using Kind = NetworkRule::Kind;
+
+bool names(const NetworkRule& rule, std::string_view name) {
+  if (rule.kind == Kind::name) return rule.name == name;
+  return rule.kind == Kind::subdomains && policy::is_subdomain(name, rule.name);
+}
+
+bool names(const NetworkRule& rule, const policy::IpAddress& address) { return rule.kind == Kind::network && rule.network.contains(address); }
+
+bool allows_port(const NetworkRule& rule, std::uint16_t port) { return rule.port ? *rule.port == port : port == 80 || port == 443; }
+
+bool denies_port(const NetworkRule& rule, std::uint16_t port) { return !rule.port || *rule.port == port; }
+
+template <typename Target>
+const NetworkRule* find(const std::vector<NetworkRule>& rules, const Target& target, std::uint16_t port, bool (*suits)(const NetworkRule&, std::uint16_t)) {
+  const auto it = std::ranges::find_if(rules, [&](const NetworkRule& rule) { return names(rule, target) && suits(rule, port); });
+  return it == rules.end() ? nullptr : &*it;
+}
+
+Decision denied_by(const NetworkRule& rule) { return {false, "denied by the rule " + rule.text()}; }
+Decision allowed_by(const NetworkRule& rule) { return {true, rule.text()}; }
+
+}  // namespace
+
+Allowlist::Allowlist(std::vector<NetworkRule> allow, std::vector<NetworkRule> deny, std::vector<NetworkRule> allow_private)
+    : allow_(std::move(allow)), deny_(std::move(deny)), allow_private_(std::move(allow_private)) {}
+
+Decision Allowlist::decide(std::string_view name, std::uint16_t port) const {
+  if (const auto* rule = find(deny_, name, port, denies_port)) return denied_by(*rule);
+  if (const auto* rule = find(allow_, name, port, allows_port)) return allowed_by(*rule);
+  if (const auto* rule = find(allow_private_, name, port, allows_port)) return allowed_by(*rule);
+  const bool other_port = std::ranges::any_of(allow_, [&](const auto& rule) { return names(rule, name); });
+  return {false, other_port ? "this port is not in the allowlist" : "not in the allowlist"};
+}
+
+Decision Allowlist::decide(const policy::IpAddress& address, std::uint16_t port) const {
+  if (const auto* rule = find(deny_, address, port, denies_port)) return denied_by(*rule);
+  if (const auto* rule = find(allow_private_, address, port, allows_port)) return allowed_by(*rule);
+  const auto* rule = find(allow_, address, port, allows_port);
+  if (rule == nullptr) return {false, "no rule names this address"};
+  const auto address_class = classify(address);
+  if (address_class != AddressClass::public_) return {false, std::string("is ") + words(address_class) + ", which only allow_private can name"};
+  return allowed_by(*rule);
+}
+
+Decision Allowlist::decide_dial(std::string_view name, const policy::IpAddress& address, std::uint16_t port) const {
+  if (const auto* rule = find(deny_, address, port, denies_port)) return denied_by(*rule);
+  const auto address_class = classify(address);
+  if (address_class == AddressClass::public_) return {true, address.text()};
+  if (const auto* rule = find(allow_private_, address, port, allows_port)) return allowed_by(*rule);
+  if (const auto* rule = find(allow_private_, name, port, allows_port)) return allowed_by(*rule);
+  return {false, "leads to " + address.text() + ", " + words(address_class)};
+}
+
+Decision Allowlist::decide_name(std::string_view name) const {
+  for (const auto& rule : deny_) {
+    if (names(rule, name) && !rule.port) return denied_by(rule);
+  }
+  for (const auto* rules : {&allow_, &allow_private_}) {
+    for (const auto& rule : *rules) {
+      if (names(rule, name)) return allowed_by(rule);
+    }
+  }
+  return {false, "not in the allowlist"};
+}
+
+}  // namespace sandy::proxy
