@@ -22,6 +22,7 @@ int check(const CheckOptions& options) {
   if (!draft) return print_error(draft.error()), 1;
   const auto policy = session::validate_here(*draft);
   if (!policy) return print_error(policy.error()), 1;
+  if (const auto here = session::check_here(*policy); !here) return print_error(here.error()), 1;
   const auto seccomp = session::seccomp_weakenings(policy->fields().seccomp);
   if (!seccomp) return print_error(seccomp.error()), 1;
   if (options.effective) {

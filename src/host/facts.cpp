@@ -48,12 +48,8 @@ std::string home_directory() {
   return entry != nullptr && entry->pw_dir != nullptr && entry->pw_dir[0] == '/' ? entry->pw_dir : "/";
 }
 
-Result<plan::HostFacts> host_facts() {
+plan::HostFacts caller_facts() {
   plan::HostFacts facts;
-  auto bubblewrap = find_bubblewrap();
-  if (!bubblewrap) return std::unexpected(bubblewrap.error());
-  facts.bwrap = bubblewrap->path;
-  facts.bwrap_options = std::move(bubblewrap->options);
   facts.uid = ::geteuid();
   facts.gid = ::getegid();
   facts.home = home_directory();
@@ -62,6 +58,16 @@ Result<plan::HostFacts> host_facts() {
   const auto open_state = StateDirectory::open();
   if (auto state = resolve_path(open_state ? open_state->path() : StateDirectory::likely_path())) facts.state_dir = std::move(*state);
   facts.environment = caller_environment();
+  (void)add_path(facts.home, facts);  // it need not be there
+  return facts;
+}
+
+Result<plan::HostFacts> host_facts() {
+  plan::HostFacts facts = caller_facts();
+  auto bubblewrap = find_bubblewrap();
+  if (!bubblewrap) return std::unexpected(bubblewrap.error());
+  facts.bwrap = bubblewrap->path;
+  facts.bwrap_options = std::move(bubblewrap->options);
   for (const auto& path : plan::system_paths()) {
     if (auto r = add_path(path, facts); !r) return std::unexpected(r.error());
   }

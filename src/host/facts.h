@@ -7,8 +7,10 @@
 
 namespace sandy::host {
 
-// The caller's user, bubblewrap and its options, the caller's environment, and the system's paths: the same for every
-// policy while a process runs.
+// The caller's user, environment, home and state directory.
+plan::HostFacts caller_facts();
+
+// These, bubblewrap and its options, and the system's paths: the same for every policy while a process runs.
 Result<plan::HostFacts> host_facts();
 
 // Adds what this policy's own paths are.

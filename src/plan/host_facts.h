@@ -22,12 +22,13 @@ struct HostPath {
   std::string canonical;  // without links; of a missing path: what would be created
   FileType type = FileType::missing;
   std::vector<Symlink> links;
+  std::vector<std::string> passed;  // directories that ".." left again: canonical
   bool operator==(const HostPath&) const = default;
 };
 
 struct HostFacts {
   std::uint32_t uid = 0, gid = 0;          // of the caller
-  std::string home;                        // of the caller
+  std::string home;                        // of the caller, as $HOME has it
   std::string bwrap;                       // path of bubblewrap
   std::set<std::string> bwrap_options;     // "--bind-fd", ...: what this bubblewrap knows
   std::map<std::string, std::string> environment;  // the caller's: looked at only for the names that a policy passes, PATH and TERM

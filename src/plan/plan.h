@@ -46,6 +46,7 @@ struct MountStep {
 struct EtcView {
   std::vector<std::string> copied;               // names below /etc
   std::map<std::string, std::string> made;       // name to content
+  std::map<std::string, std::string> links;      // name to target: those that lead to what the policy shows
   std::vector<std::string> directories, files;   // empty ones, for the policy's own mounts below /etc
   bool operator==(const EtcView&) const = default;
 };

@@ -144,6 +144,13 @@ def test_b008_tools_write_a_single_file_in_place(api: type, tmp_path: pathlib.Pa
     assert os.listdir(out) == ["conf.json"]
 
 
+@pytest.mark.parametrize("name", ["/etc/os-release", "/etc/localtime", "/etc/alternatives/awk"])
+def test_b006_links_in_etc(sandy: Cli, name: str) -> None:
+    need(os.path.islink(name) and os.path.isfile(name), f"a link {name}")
+    got = sandy.run("cmp", name, os.path.realpath(name), options=["--read", name])
+    assert got.status == 0, got.error
+
+
 @pytest.mark.root
 def test_b010_a_target_below_a_closed_directory(programs: pathlib.Path, tmp_path: pathlib.Path) -> None:
     closed = tmp_path / "xdir"

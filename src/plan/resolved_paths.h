@@ -1,0 +1,19 @@
+// What the paths of a policy are on this host.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+#include "plan/host_facts.h"
+#include "policy/policy.h"
+
+namespace sandy::plan {
+
+// The fact about a path of the policy; an error if nobody looked it up.
+Result<const HostPath*> fact_of(const HostFacts& facts, const std::string& path, const std::string& key);
+
+// What policy::validate() checked of the paths as they were written, of what they are: two spellings of one file are one path here. A path
+// need not exist for this.
+Result<void> check_resolved(const policy::Filesystem& filesystem, const HostFacts& facts);
+
+}  // namespace sandy::plan
