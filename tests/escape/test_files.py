@@ -96,9 +96,9 @@ def test_t30_links_out_of_the_workspace(sandy: Cli, ws: pathlib.Path, secret: pa
 
 
 @pytest.mark.parametrize("option", ["--workspace", "--read", "--write", "--deny"])
-def test_t30_a_link_as_a_rule_is_what_it_leads_to(sandy: Cli, ws: pathlib.Path, secret: pathlib.Path, home: pathlib.Path, option: str) -> None:
+def test_t30_a_link_as_a_rule_is_what_it_leads_to(sandy: Cli, ws: pathlib.Path, link: pathlib.Path, option: str) -> None:
     # What validate() checked as written is checked again as resolved.
-    broad = ws / "innocent"
+    broad = link.parent / "innocent"
     broad.symlink_to("/etc")
     if option in ("--workspace", "--write"):
         got = sandy.run("true", options=[option, broad])
@@ -106,10 +106,54 @@ def test_t30_a_link_as_a_rule_is_what_it_leads_to(sandy: Cli, ws: pathlib.Path, 
         return
     (ws / "data").mkdir()
     (ws / "data/key").write_text(SECRET)
-    (ws / "link").symlink_to("data")
-    got = sandy.sh("cat data/key; cat link/key; echo x > data/new; rm link; mv data moved; cat moved/key", option, "link")
+    (link.parent / "data").symlink_to(ws / "data")
+    got = sandy.sh("cat data/key; echo x > data/new; mv data moved; cat moved/key", option, link.parent / "data")
     assert (SECRET in got.text) == (option == "--read")
     assert tree(ws / "data") == {"key": SECRET}
+
+
+@pytest.mark.parametrize("option", ["--read", "--write", "--deny"])
+@pytest.mark.parametrize("rule", ["data", "data/inner", "data/../inner", "../links/back/data", "../links/up/../data", "sub/../data"])
+def test_t30_a_rule_that_a_command_could_redirect(sandy: Cli, ws: pathlib.Path, home: pathlib.Path, link: pathlib.Path, option: str, rule: str) -> None:
+    # A command makes the link; a policy that names it would show its target from the next start on, or hide another file than it says.
+    private = home / "keys/sub"
+    for directory in (private / "inner", home / "keys/inner", ws / "sub"):
+        directory.mkdir(parents=True)
+    (private / "id").write_text(SECRET)
+    (link.parent / "back").symlink_to(ws)
+    (link.parent / "up").symlink_to(ws / "sub")
+    sandy.sh(f"ln -s {private} data").ok()
+    got = sandy.sh(f"cat {private}/id data/id", option, rule)
+    assert got.status == 125 and SECRET not in got.text, got
+    assert f'"{ws}/data" on its way is a symbolic link that commands can change' in got.error and "current directory makes it writable" in got.error
+    now = os.path.realpath(ws / rule)
+    assert f'hint: name "{now}"' in got.error
+    # The way that it names.
+    assert sandy.run("true", options=[option, now]).status == 0
+    # Nobody but us makes this link: the same path, where commands can't write.
+    (link.parent / "ws").symlink_to(ws)
+    assert sandy.run("true", options=["--private-workspace", option, rule]).status == 0
+
+
+def test_t30_a_workspace_that_a_command_could_redirect(sandy: Cli, ws: pathlib.Path, secret: pathlib.Path) -> None:
+    (ws / "own").symlink_to(secret)
+    for options in (["--workspace", ws / "own", "--write", ws], ["--workspace", f"{ws}/own/../outside", "--write", ws]):
+        got = sandy.sh("touch planted", *options)
+        assert got.status == 125 and "symbolic link that commands can change" in got.error and f'hint: name "{secret}"' in got.error, got.error
+    # The current directory, by a name that leads through itself.
+    (ws / "self").symlink_to(".")
+    got = sandy.run("true", cwd=ws / "self", env={"PWD": str(ws / "self")})
+    assert got.status == 125 and f'hint: name "{ws}"' in got.error
+    assert tree(secret) == {"key": SECRET}
+    sandy.sh("touch fine", "--workspace", ws / "own").ok()
+
+
+def test_t30_a_link_that_commands_cannot_change(sandy: Cli, ws: pathlib.Path, secret: pathlib.Path) -> None:
+    (ws / "fixed").mkdir()
+    (ws / "fixed/link").symlink_to(secret)
+    assert sandy.run("true", options=["--read", "fixed/link"]).status == 125
+    got = sandy.sh("cat fixed/link/key; rm fixed/link; mv fixed moved; ln -sfn /etc fixed/link", "--read", "fixed", "--read", "fixed/link")
+    assert got.text == SECRET and os.readlink(ws / "fixed/link") == str(secret)
 
 
 def test_t30_races_at_the_start(sandy: Cli, ws: pathlib.Path, secret: pathlib.Path) -> None:

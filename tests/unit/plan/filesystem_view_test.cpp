@@ -189,6 +189,28 @@ TEST(FilesystemViewProperties, EverySpellingOfARuleLeadsToItsFile) {
   EXPECT_GE(with_dot_dot, 50);
 }
 
+// Neither a rule's path nor the workspace's leads through a link that the sandbox could change.
+TEST(FilesystemViewProperties, NoLinkOnTheWayIsWritable) {
+  int links = 0;
+  for_each_plan(400, [&](const RandomCase& test, const plan::SandboxPlan& plan) {
+    const MountSimulation simulation(test.host, plan);
+    std::vector<std::string> paths;
+    if (test.mode != 0) paths.push_back(test.workspace);
+    for (const auto& rule : test.rules) paths.push_back(rule.path);
+    const std::string inside = test.mode == 0 ? "" : test.host.resolve(test.workspace)->canonical;
+    for (const auto& path : paths) {
+      const auto real = test.host.resolve(path);
+      for (const auto& link : real->links) {
+        ++links;
+        EXPECT_NE(simulation.access(link.path), Seen::write) << path << " by " << link.path;
+        if (test.mode == 0 || !MountSimulation::at_or_below(link.path, inside)) continue;
+        EXPECT_NE(simulation.access(plan.workspace + link.path.substr(inside.size())), Seen::write) << path << " by " << link.path;
+      }
+    }
+  });
+  EXPECT_GE(links, 50);
+}
+
 TEST(FilesystemViewProperties, NoDirectoryAboveAProtectedPathCanBeRenamed) {
   int pinned = 0;
   for_each_plan(400, [&](const RandomCase& test, const plan::SandboxPlan& plan) {
