@@ -11,6 +11,7 @@
 #include "host/path_resolver.h"
 #include "host/programs.h"
 #include "host/state_directory.h"
+#include "host/unix_sockets.h"
 #include "plan/environment.h"
 
 extern char** environ;
@@ -92,6 +93,22 @@ Result<void> add_policy_paths(const policy::PolicyFields& policy, plan::HostFact
   for (const auto& rule : policy.filesystem.rules) {
     if (auto r = add_path(rule.path, facts); !r) return std::unexpected(Error{rule.key + ": " + r.error().what, r.error().why, r.error().fix});
   }
+  return {};
+}
+
+Result<void> add_sockets(const policy::PolicyFields& policy, plan::HostFacts& facts) {
+  std::vector<std::string> trees;
+  const auto add_tree = [&](const std::string& path) {
+    if (const auto it = facts.paths.find(path); it != facts.paths.end() && it->second.type == plan::FileType::directory) trees.push_back(it->second.canonical);
+  };
+  for (const auto& path : plan::system_paths()) add_tree(path);
+  if (policy.filesystem.workspace.mode == policy::WorkspaceMode::bind) add_tree(policy.filesystem.workspace.path);
+  for (const auto& rule : policy.filesystem.rules) {
+    if (rule.access != policy::Access::deny) add_tree(rule.path);
+  }
+  auto sockets = bound_sockets(trees);
+  if (!sockets) return std::unexpected(sockets.error());
+  facts.sockets = std::move(*sockets);
   return {};
 }
 

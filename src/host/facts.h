@@ -16,6 +16,9 @@ Result<plan::HostFacts> host_facts();
 // Adds what this policy's own paths are.
 Result<void> add_policy_paths(const policy::PolicyFields& policy, plan::HostFacts& facts);
 
+// Adds the host's sockets below the directories that this policy or the default view shows. After add_policy_paths().
+Result<void> add_sockets(const policy::PolicyFields& policy, plan::HostFacts& facts);
+
 // The caller's home directory: $HOME if it is absolute, else the password database's.
 std::string home_directory();
 

@@ -19,6 +19,7 @@ constexpr int kMaxLinks = 40;
 
 plan::FileType type_of(mode_t mode) {
   if (S_ISDIR(mode)) return plan::FileType::directory;
+  if (S_ISSOCK(mode)) return plan::FileType::socket;
   return S_ISREG(mode) ? plan::FileType::file : plan::FileType::other;
 }
 

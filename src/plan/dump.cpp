@@ -74,6 +74,7 @@ std::string dump_text(const SandboxPlan& plan, const std::vector<std::string>& s
     for (std::size_t n = option_length(options, i); n > 0; --n) out += " " + options[i++];
     out += "\n";
   }
+  for (const auto& socket : plan.hidden_sockets) out += "hidden socket: " + printable(socket.path) + "\n";
   if (plan.etc) {
     out += "etc:\n";
     for (const auto& name : plan.etc->copied) out += "  copy " + printable(name) + "\n";
@@ -107,6 +108,8 @@ std::string dump_json(const SandboxPlan& plan, const std::vector<std::string>& s
   argv.push_back("--");
   argv.push_back(kAgentPath);
   out["bwrap"] = std::move(argv);
+  out["hidden_sockets"] = Json::array();
+  for (const auto& socket : plan.hidden_sockets) out["hidden_sockets"].push_back(printable(socket.path));
   if (plan.etc) {
     Json etc{{"copied", plan.etc->copied}, {"directories", plan.etc->directories}, {"files", plan.etc->files}, {"made", Json::object()}, {"links", Json::object()}};
     for (const auto& [name, text] : plan.etc->made) etc["made"][printable(name)] = printable(text);

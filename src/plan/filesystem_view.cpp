@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/hidden_sockets.h"
 #include "plan/made_links.h"
 #include "plan/path_text.h"
 #include "plan/resolved_paths.h"
@@ -38,6 +39,7 @@ class View {
     add_private_places();
     if (auto r = check_agent_place(); !r) return r;
     add_etc();
+    if (auto r = hide_sockets(facts_, entries_, plan_); !r) return r;
     if (auto r = protect(); !r) return r;
     emit();
     return {};
@@ -102,7 +104,7 @@ class View {
         return fail(what, "no such file or directory", "create it, or take the rule out");
       }
       if (rule.access != Access::deny && (*path)->type == FileType::other) {
-        return fail(what, "is a socket, a FIFO or a device; a sandbox gets none of the host's", "take the rule out");
+        return fail(what, "is a FIFO or a device; a sandbox gets none of the host's", "take the rule out");
       }
       const std::string& host = (*path)->canonical;
       // A rule about a part of the workspace is about that part where the sandbox sees it, and also where another rule shows it.

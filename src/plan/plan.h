@@ -51,6 +51,13 @@ struct EtcView {
   bool operator==(const EtcView&) const = default;
 };
 
+// A socket of the host, hidden wherever a tree shows it.
+struct HiddenSocket {
+  std::string path;  // canonical, on the host
+  bool in_writable = false;  // also where commands can write
+  bool operator==(const HiddenSocket&) const = default;
+};
+
 enum class RootKind {
   private_directory,  // a writable directory in the state directory: unknown top-level names belong to the workspace
   tmpfs,              // read-only once it is built
@@ -61,6 +68,7 @@ struct SandboxPlan {
   std::vector<FdSlot> slots;
   std::vector<MountStep> mounts;
   std::optional<EtcView> etc;  // nothing where the policy shows all of the host's /etc
+  std::vector<HiddenSocket> hidden_sockets;
   std::string workspace;       // in the sandbox
   std::string home, cwd;
   std::string hostname;

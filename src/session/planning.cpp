@@ -87,10 +87,15 @@ policy::Caller this_caller() {
 
 Result<policy::SandboxPolicy> validate_here(const policy::PolicyDraft& draft) { return policy::validate(draft, this_caller()); }
 
-Result<void> check_here(const policy::SandboxPolicy& policy) {
+Result<std::vector<policy::Weakening>> weakenings_here(const policy::SandboxPolicy& policy) {
   plan::HostFacts facts = host::caller_facts();
-  if (auto r = host::add_policy_paths(policy.fields(), facts); !r) return r;
-  return plan::check_resolved(policy->filesystem, facts);
+  if (auto r = host::add_policy_paths(policy.fields(), facts); !r) return std::unexpected(r.error());
+  if (auto r = plan::check_resolved(policy->filesystem, facts); !r) return std::unexpected(r.error());
+  std::set<std::string> sockets;
+  for (const auto& rule : policy->filesystem.rules) {
+    if (facts.paths.at(rule.path).type == plan::FileType::socket) sockets.insert(rule.path);
+  }
+  return policy::weakenings(policy, sockets);
 }
 
 Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy) {
@@ -99,6 +104,7 @@ Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy) {
   if (!common) return std::unexpected(common.error());
   plan::HostFacts facts = *common;
   if (auto r = host::add_policy_paths(policy.fields(), facts); !r) return std::unexpected(r.error());
+  if (auto r = host::add_sockets(policy.fields(), facts); !r) return std::unexpected(r.error());
   auto plan = plan::make_plan(policy, facts);
   if (!plan) return std::unexpected(plan.error());
   auto filter = compile_filter(policy->seccomp);

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "host/diagnose.h"
+#include "host/unix_sockets.h"
 #include "session/wire/configuration.h"
 
 namespace sandy::session {
@@ -58,8 +59,10 @@ asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_ex
     self->channel_->close();
     const std::string messages = co_await self->read_messages();
     co_await self->wait_for_exit(kExitLimit);
+    host::remove_placeholders(self->planned_.plan.hidden_sockets);
     co_return std::unexpected(host::explain_start_failure(self->planned_.plan, messages, answered.error()));
   }
+  host::remove_placeholders(self->planned_.plan.hidden_sockets);
   self->alive_ = true;
   asio::co_spawn(executor, [self] { return self->read_events(); }, asio::detached);
   if (self->planned_.plan.wall_time_ms != 0) asio::co_spawn(executor, [self] { return self->limit_life(); }, asio::detached);

@@ -1,5 +1,6 @@
 #include "fake_host.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "plan/environment.h"
@@ -85,8 +86,11 @@ Result<FakeHost> FakeHost::from_json(const nlohmann::json& host) {
           out.add_link(path, path_from_json(text.substr(3)));
         } else if (text == "missing") {
           out.remove(path);
-        } else if (text == "directory" || text == "file" || text == "socket") {
+        } else if (text == "directory" || text == "file" || text == "fifo") {
           out.add(path, text == "directory" ? FileType::directory : text == "file" ? FileType::file : FileType::other);
+        } else if (text == "socket" || text == "stale socket") {
+          out.add(path, FileType::socket);
+          if (text == "socket") out.base.sockets.push_back(path);
         } else {
           return fail("case: files", "no such type: " + text);
         }
@@ -150,6 +154,7 @@ Result<plan::HostFacts> FakeHost::facts(const policy::PolicyFields& policy) cons
     out.paths[path] = std::move(*resolved);
     return {};
   };
+  std::ranges::sort(out.sockets);
   for (const auto& path : plan::system_paths()) {
     if (auto r = add_fact(path, "system"); !r) return std::unexpected(r.error());
   }

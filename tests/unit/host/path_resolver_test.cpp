@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/unique_fd.h"
 #include "test_directory.h"
 
 namespace sandy::host {
@@ -26,6 +27,11 @@ TEST(ResolvePath, Types) {
   EXPECT_EQ(resolved(directory.at("file")), (plan::HostPath{directory.at("file"), FileType::file, {}}));
   EXPECT_EQ(resolved(directory.at("fifo")).type, FileType::other);
   EXPECT_EQ(resolved("/dev/null").type, FileType::other);
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  directory.at("socket").copy(address.sun_path, sizeof address.sun_path);
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(resolved(directory.at("socket")).type, FileType::socket);
 }
 
 TEST(ResolvePath, LinksAreRememberedInTheirOrder) {
