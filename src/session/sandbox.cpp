@@ -94,12 +94,6 @@ asio::awaitable<Result<void>> Sandbox::handshake(std::chrono::seconds start_limi
   co_return Result<void>();
 }
 
-std::string Sandbox::workspace_on_host() const {
-  const bool is_private = planned_.policy->filesystem.workspace.mode == policy::WorkspaceMode::private_;
-  if (!is_private || !launched_.directory) return {};
-  return launched_.directory->path() + "/root" + planned_.plan.workspace;
-}
-
 std::uint32_t Sandbox::open(wire::Json header, std::string payload, std::shared_ptr<EventSink> sink) {
   while (next_id_ == 0 || open_.contains(next_id_)) ++next_id_;
   const std::uint32_t id = next_id_++;
