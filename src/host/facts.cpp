@@ -55,9 +55,7 @@ plan::HostFacts caller_facts() {
   facts.gid = ::getegid();
   facts.home = home_directory();
   facts.can_idmap = facts.uid == 0;
-  // Where it is, not where it would be looked for first: that is what a rule must not show.
-  const auto open_state = StateDirectory::open();
-  if (auto state = resolve_path(open_state ? open_state->path() : StateDirectory::likely_path())) facts.state_dir = std::move(*state);
+  if (auto state = resolve_path(StateDirectory::likely_path())) facts.state_dir = std::move(*state);
   facts.environment = caller_environment();
   (void)add_path(facts.home, facts);  // it need not be there
   return facts;
@@ -65,6 +63,10 @@ plan::HostFacts caller_facts() {
 
 Result<plan::HostFacts> host_facts() {
   plan::HostFacts facts = caller_facts();
+  // Where it is, not where it would be looked for first: that is what a rule must not show.
+  if (const auto open_state = StateDirectory::open()) {
+    if (auto state = resolve_path(open_state->path())) facts.state_dir = std::move(*state);
+  }
   auto bubblewrap = find_bubblewrap();
   if (!bubblewrap) return std::unexpected(bubblewrap.error());
   facts.bwrap = bubblewrap->path;

@@ -7,10 +7,10 @@
 
 namespace sandy::host {
 
-// The caller's user, environment, home and state directory.
+// The caller's user, environment, home, and where the state directory should be. Makes nothing.
 plan::HostFacts caller_facts();
 
-// These, bubblewrap and its options, and the system's paths: the same for every policy while a process runs.
+// These, the state directory (made where it is missing), bubblewrap and its options, and the system's paths: the same for every policy while a process runs.
 Result<plan::HostFacts> host_facts();
 
 // Adds what this policy's own paths are.

@@ -111,7 +111,8 @@ std::string dump_json(const SandboxPlan& plan, const std::vector<std::string>& s
   out["hidden_sockets"] = Json::array();
   for (const auto& socket : plan.hidden_sockets) out["hidden_sockets"].push_back(printable(socket.path));
   if (plan.etc) {
-    Json etc{{"copied", plan.etc->copied}, {"directories", plan.etc->directories}, {"files", plan.etc->files}, {"made", Json::object()}, {"links", Json::object()}};
+    Json etc{{"copied", plan.etc->copied}, {"directories", plan.etc->directories}, {"files", plan.etc->files}};
+    etc["made"] = etc["links"] = Json::object();
     for (const auto& [name, text] : plan.etc->made) etc["made"][printable(name)] = printable(text);
     for (const auto& [name, target] : plan.etc->links) etc["links"][printable(name)] = printable(target);
     out["etc"] = std::move(etc);

@@ -177,7 +177,8 @@ class View {
   void choose_home() {
     plan_.home = links_.resolve(facts_.home);
     const bool usable = plan_.home.starts_with('/') && plan_.home.size() > 1 && !is_at_or_below(plan_.home, plan_.workspace) &&
-                        !is_at_or_below(plan_.home, "/usr") && !is_at_or_below(plan_.home, "/etc") && !is_at_or_below(plan_.home, "/proc") && !is_at_or_below(plan_.home, "/dev");
+                        !is_at_or_below(plan_.home, "/usr") && !is_at_or_below(plan_.home, "/etc") && !is_at_or_below(plan_.home, "/proc") &&
+                        !is_at_or_below(plan_.home, "/dev");
     const bool shown = std::ranges::any_of(entries_.all(), [&](const auto& item) {
       return item.second.what == Entry::What::exposed && is_at_or_below(plan_.home, item.first);
     });

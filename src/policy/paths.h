@@ -11,8 +11,8 @@
 namespace sandy::policy {
 
 // An absolute path without "//", "/./" and trailing slashes; "/.." is "/". Any other ".." stays:
-// behind a symbolic link it leads to the parent of the link's target, and which names are links only
-// the file system knows.
+// behind a symbolic link it leads to the parent of the link's target, and which names are links
+// only the file system knows.
 std::string normalized(std::string_view absolute);
 
 // Whether a normalized path has "..", so that its text alone doesn't say what it names.

@@ -13,8 +13,8 @@ namespace {
 constexpr std::array<std::string_view, 7> kDefaultView{"/usr",   "/bin",   "/sbin",  "/lib",
                                                        "/lib32", "/lib64", "/libx32"};
 
-// Where the host's services make sockets to listen on. Those that are there when a sandbox starts are
-// hidden from it; later ones can't be.
+// Where the host's services make sockets to listen on. Those that are there when a sandbox starts
+// are hidden from it; later ones can't be.
 constexpr std::array<std::string_view, 3> kSocketDirectories{"/run", "/var/run", "/tmp"};
 
 bool in_default_view(std::string_view path) {

@@ -354,6 +354,7 @@ def test_check_refuses_what_a_start_would(sandy: Cli, tmp_path: pathlib.Path, li
     policy.write_text(json.dumps({"version": 1, "filesystem": {"write": [str(link.parent / "innocent")]}}))
     got = sandy.call("check", policy)
     assert got.status == 1 and "/etc" in got.error and "too broad" in got.error
+    assert not sandy.state.exists()  # it only looks
     policy.write_text(json.dumps({"version": 1, "filesystem": {"write": [str(tmp_path / "elsewhere")]}}))
     assert "valid" in sandy.call("check", policy).ok().text  # it may be for another machine
 
