@@ -4,7 +4,6 @@
 #include "cli/verbs.h"
 #include "policy/json_reader.h"
 #include "policy/json_writer.h"
-#include "policy/weakening.h"
 #include "session/planning.h"
 
 namespace sandy::cli {
@@ -22,6 +21,8 @@ int check(const CheckOptions& options) {
   if (!draft) return print_error(draft.error()), 1;
   const auto policy = session::validate_here(*draft);
   if (!policy) return print_error(policy.error()), 1;
+  const auto weakenings = session::weakenings_here(*policy);
+  if (!weakenings) return print_error(weakenings.error()), 1;
   const auto seccomp = session::seccomp_weakenings(policy->fields().seccomp);
   if (!seccomp) return print_error(seccomp.error()), 1;
   if (options.effective) {
@@ -29,9 +30,8 @@ int check(const CheckOptions& options) {
     return 0;
   }
   std::printf("%s: valid\n", printable(options.file).c_str());
-  const auto weakenings = policy::weakenings(*policy);
-  if (weakenings.empty() && seccomp->empty()) std::puts("It weakens nothing of the default sandbox.");
-  for (const auto& weakening : weakenings) std::printf("weakens: %s: %s\n", printable(weakening.key).c_str(), weakening.sentence.c_str());
+  if (weakenings->empty() && seccomp->empty()) std::puts("It weakens nothing of the default sandbox.");
+  for (const auto& weakening : *weakenings) std::printf("weakens: %s: %s\n", printable(weakening.key).c_str(), weakening.sentence.c_str());
   for (const auto& sentence : *seccomp) std::printf("weakens: seccomp: %s\n", printable(sentence).c_str());
   for (const auto& key : policy->degraded()) std::printf("not enforced on this machine: %s\n", key.c_str());
   return 0;

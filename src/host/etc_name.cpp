@@ -62,6 +62,11 @@ std::string request_digest(const plan::EtcView& view) {
     digest.add(name);
     digest.add(text);
   }
+  digest.add("links");
+  for (const auto& [name, target] : view.links) {
+    digest.add(name);
+    digest.add(target);
+  }
   digest.add("directories");
   for (const auto& name : view.directories) digest.add(name);
   digest.add("files");

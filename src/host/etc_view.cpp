@@ -37,6 +37,12 @@ class Builder {
     return fd && write_all(fd.get(), content).has_value();
   }
 
+  // One that was copied is the same.
+  bool make_link(const std::string& name, const std::string& target) {
+    parents(name);
+    return ::symlinkat(target.c_str(), target_, name.c_str()) == 0 || errno == EEXIST;
+  }
+
   bool make_directory(const std::string& name) {
     parents(name);
     return ::mkdirat(target_, name.c_str(), 0755) == 0 || errno == EEXIST;
@@ -51,9 +57,7 @@ class Builder {
       std::array<char, PATH_MAX> text;
       const ssize_t n = ::readlink(source.c_str(), text.data(), text.size() - 1);
       if (n <= 0) return;
-      const std::string target(text.data(), static_cast<std::size_t>(n));
-      parents(name);
-      (void)!::symlinkat(target.c_str(), target_, name.c_str());
+      make_link(name, std::string(text.data(), static_cast<std::size_t>(n)));
     } else if (S_ISREG(st.st_mode)) {
       copy_file(source, name, st.st_size);
     } else if (S_ISDIR(st.st_mode)) {
@@ -122,6 +126,7 @@ Result<EtcDirectory> etc_directory(const StateDirectory& state, const plan::EtcV
     for (const auto& directory : view.directories) builder.make_directory(directory);
     bool made = target.get() >= 0;
     for (const auto& file : view.files) made = builder.make_place(file) && made;
+    for (const auto& [link, text] : view.links) made = builder.make_link(link, text) && made;
     for (const auto& [file, text] : view.made) made = builder.write_file(file, text) && made;
     if (!made) {
       const int error = errno;

@@ -11,6 +11,7 @@
 #include "host/path_resolver.h"
 #include "host/programs.h"
 #include "host/state_directory.h"
+#include "host/unix_sockets.h"
 #include "plan/environment.h"
 
 extern char** environ;
@@ -48,20 +49,28 @@ std::string home_directory() {
   return entry != nullptr && entry->pw_dir != nullptr && entry->pw_dir[0] == '/' ? entry->pw_dir : "/";
 }
 
-Result<plan::HostFacts> host_facts() {
+plan::HostFacts caller_facts() {
   plan::HostFacts facts;
-  auto bubblewrap = find_bubblewrap();
-  if (!bubblewrap) return std::unexpected(bubblewrap.error());
-  facts.bwrap = bubblewrap->path;
-  facts.bwrap_options = std::move(bubblewrap->options);
   facts.uid = ::geteuid();
   facts.gid = ::getegid();
   facts.home = home_directory();
   facts.can_idmap = facts.uid == 0;
-  // Where it is, not where it would be looked for first: that is what a rule must not show.
-  const auto open_state = StateDirectory::open();
-  if (auto state = resolve_path(open_state ? open_state->path() : StateDirectory::likely_path())) facts.state_dir = std::move(*state);
+  if (auto state = resolve_path(StateDirectory::likely_path())) facts.state_dir = std::move(*state);
   facts.environment = caller_environment();
+  (void)add_path(facts.home, facts);  // it need not be there
+  return facts;
+}
+
+Result<plan::HostFacts> host_facts() {
+  plan::HostFacts facts = caller_facts();
+  // Where it is, not where it would be looked for first: that is what a rule must not show.
+  if (const auto open_state = StateDirectory::open()) {
+    if (auto state = resolve_path(open_state->path())) facts.state_dir = std::move(*state);
+  }
+  auto bubblewrap = find_bubblewrap();
+  if (!bubblewrap) return std::unexpected(bubblewrap.error());
+  facts.bwrap = bubblewrap->path;
+  facts.bwrap_options = std::move(bubblewrap->options);
   for (const auto& path : plan::system_paths()) {
     if (auto r = add_path(path, facts); !r) return std::unexpected(r.error());
   }
@@ -86,6 +95,22 @@ Result<void> add_policy_paths(const policy::PolicyFields& policy, plan::HostFact
   for (const auto& rule : policy.filesystem.rules) {
     if (auto r = add_path(rule.path, facts); !r) return std::unexpected(Error{rule.key + ": " + r.error().what, r.error().why, r.error().fix});
   }
+  return {};
+}
+
+Result<void> add_sockets(const policy::PolicyFields& policy, plan::HostFacts& facts) {
+  std::vector<std::string> trees;
+  const auto add_tree = [&](const std::string& path) {
+    if (const auto it = facts.paths.find(path); it != facts.paths.end() && it->second.type == plan::FileType::directory) trees.push_back(it->second.canonical);
+  };
+  for (const auto& path : plan::system_paths()) add_tree(path);
+  if (policy.filesystem.workspace.mode == policy::WorkspaceMode::bind) add_tree(policy.filesystem.workspace.path);
+  for (const auto& rule : policy.filesystem.rules) {
+    if (rule.access != policy::Access::deny) add_tree(rule.path);
+  }
+  auto sockets = bound_sockets(trees);
+  if (!sockets) return std::unexpected(sockets.error());
+  facts.sockets = std::move(*sockets);
   return {};
 }
 

@@ -9,25 +9,17 @@
 
 #include <array>
 #include <cerrno>
-#include <deque>
+
+#include "plan/path_text.h"
 
 namespace sandy::host {
 namespace {
 
 constexpr int kMaxLinks = 40;
 
-std::deque<std::string> components(std::string_view path) {
-  std::deque<std::string> out;
-  while (!path.empty()) {
-    const auto slash = std::min(path.find('/'), path.size());
-    if (slash > 0) out.emplace_back(path.substr(0, slash));
-    path.remove_prefix(std::min(slash + 1, path.size()));
-  }
-  return out;
-}
-
 plan::FileType type_of(mode_t mode) {
   if (S_ISDIR(mode)) return plan::FileType::directory;
+  if (S_ISSOCK(mode)) return plan::FileType::socket;
   return S_ISREG(mode) ? plan::FileType::file : plan::FileType::other;
 }
 
@@ -35,7 +27,7 @@ plan::FileType type_of(mode_t mode) {
 
 Result<plan::HostPath> resolve_path(const std::string& path) {
   plan::HostPath out;
-  std::deque<std::string> rest = components(path);
+  auto rest = plan::components(path);
   std::string at;  // canonical so far; "" is the root
   plan::FileType type = plan::FileType::directory;
   int links = 0;
@@ -44,7 +36,17 @@ Result<plan::HostPath> resolve_path(const std::string& path) {
     rest.pop_front();
     if (name == ".") continue;
     if (name == "..") {
-      at = at.substr(0, at.empty() ? 0 : at.rfind('/'));
+      if (at.empty()) continue;
+      // The kernel asks this of a directory, and one that can be entered (path_resolution(7)). Taken by its text, a name behind another one that
+      // is not there would mean something here, and nothing there.
+      struct stat st{};
+      const int error = type == plan::FileType::missing ? ENOENT : ::lstat((at + "/..").c_str(), &st) == 0 ? 0 : errno;
+      if (error != 0) {
+        return fail(printable(path), "\"..\" stands behind \"" + printable(at) + "\": " + errno_text(error), "name it without \"..\", by where it is");
+      }
+      out.passed.push_back(at);
+      at = at.substr(0, at.rfind('/'));
+      type = plan::FileType::directory;
       continue;
     }
     const std::string next = at + "/" + name;
@@ -67,7 +69,7 @@ Result<plan::HostPath> resolve_path(const std::string& path) {
     const std::string target(buffer.data(), static_cast<std::size_t>(n));
     out.links.push_back({next, target});
     if (target.starts_with('/')) at.clear();
-    const auto more = components(target);
+    const auto more = plan::components(target);
     rest.insert(rest.begin(), more.begin(), more.end());
   }
   out.canonical = at.empty() ? "/" : at;

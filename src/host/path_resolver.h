@@ -9,8 +9,9 @@
 
 namespace sandy::host {
 
-// `path`: absolute, lexically normalized. Follows at most 40 links (path_resolution(7)). A component that can't be looked into
-// (EACCES) counts as missing from there on: what the caller can't see can't be shown.
+// `path`: absolute, with any ".." as it was written. Taken as the kernel takes it (path_resolution(7)): at most 40 links are followed, and ".." is
+// the parent of where the links led. A component that can't be looked into (EACCES) counts as missing from there on: what the caller can't see
+// can't be shown. ".." behind such a one, or behind what is no directory, is an error.
 Result<plan::HostPath> resolve_path(const std::string& path);
 
 // A canonical path opened with O_PATH, without following any link on the way (openat2(2), RESOLVE_NO_SYMLINKS): if somebody has put a link

@@ -37,6 +37,21 @@ std::string_view mount_point(std::string_view line) {
   return word;
 }
 
+bool is_number(std::string_view word, int base) {
+  return !word.empty() && std::ranges::all_of(word, [&](unsigned char c) { return base == 16 ? std::isxdigit(c) != 0 : is_digit(static_cast<char>(c)); });
+}
+
+// What stands behind the seven numbers of an entry of /proc/net/unix: "ffff8881: 00000002 00000000 00010000 0001 01 12345 /run/x". Of an abstract
+// name it begins with "@", of a relative one with anything.
+std::optional<std::string_view> socket_name(std::string_view line) {
+  if (!next_word(line).ends_with(':')) return std::nullopt;
+  for (int i = 0; i < 5; ++i) {
+    if (!is_number(next_word(line), 16)) return std::nullopt;
+  }
+  if (!is_number(next_word(line), 10)) return std::nullopt;
+  return line.substr(std::min<std::size_t>(1, line.size()));
+}
+
 std::string lower(std::string_view text) {
   std::string out(text);
   std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -106,6 +121,24 @@ bool has_root_mount(std::string_view mountinfo) {
     if (mount_point(next_line(mountinfo)) == "/") return true;
   }
   return false;
+}
+
+std::vector<std::string> socket_names(std::string_view net_unix) {
+  std::vector<std::string> out;
+  bool is_name = false;  // whether the last entry's name is in `out`, so that it may go on
+  while (!net_unix.empty()) {
+    const auto line = next_line(net_unix);
+    if (const auto name = socket_name(line)) {
+      is_name = name->starts_with('/');
+      if (is_name) out.emplace_back(*name);
+    } else if (is_name) {
+      out.back().append("\n").append(line);
+    }
+  }
+  std::ranges::sort(out);
+  const auto again = std::ranges::unique(out);
+  out.erase(again.begin(), again.end());
+  return out;
 }
 
 int wsl_generation(std::string_view proc_version) {

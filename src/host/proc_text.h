@@ -26,6 +26,10 @@ std::vector<std::string> mounts_below(std::string_view mountinfo, std::string_vi
 // Whether mountinfo shows a mount at "/": in a chroot(2) to a plain directory there is none.
 bool has_root_mount(std::string_view mountinfo);
 
+// Names in a /proc/net/unix (unix(7)) that are absolute paths, each once, sorted: of sockets that are bound, also of connections to them. A name
+// may have any byte but NUL. With a newline in it, it goes on in the next line, if that doesn't look like an entry.
+std::vector<std::string> socket_names(std::string_view net_unix);
+
 // 0: not the Windows Subsystem for Linux; else its generation, from /proc/version. Both generations' kernels name Microsoft; the second's is a
 // real Linux, whose name has "microsoft-standard" or "WSL2".
 int wsl_generation(std::string_view proc_version);

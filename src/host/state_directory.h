@@ -42,7 +42,6 @@ class SandboxDirectory {
   SandboxDirectory& operator=(SandboxDirectory&&) = delete;
   ~SandboxDirectory();
 
-  const std::string& path() const { return path_; }
   // A directory in it, made if it is missing, opened with O_PATH.
   Result<UniqueFd> directory(const std::string& name);
 

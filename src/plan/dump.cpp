@@ -74,10 +74,12 @@ std::string dump_text(const SandboxPlan& plan, const std::vector<std::string>& s
     for (std::size_t n = option_length(options, i); n > 0; --n) out += " " + options[i++];
     out += "\n";
   }
+  for (const auto& socket : plan.hidden_sockets) out += "hidden socket: " + printable(socket.path) + "\n";
   if (plan.etc) {
     out += "etc:\n";
     for (const auto& name : plan.etc->copied) out += "  copy " + printable(name) + "\n";
     for (const auto& [name, text] : plan.etc->made) out += "  make " + printable(name) + " \"" + printable(text) + "\"\n";
+    for (const auto& [name, target] : plan.etc->links) out += "  link " + printable(name) + " -> " + printable(target) + "\n";
     for (const auto& name : plan.etc->directories) out += "  empty directory " + printable(name) + "\n";
     for (const auto& name : plan.etc->files) out += "  empty file " + printable(name) + "\n";
   }
@@ -106,9 +108,13 @@ std::string dump_json(const SandboxPlan& plan, const std::vector<std::string>& s
   argv.push_back("--");
   argv.push_back(kAgentPath);
   out["bwrap"] = std::move(argv);
+  out["hidden_sockets"] = Json::array();
+  for (const auto& socket : plan.hidden_sockets) out["hidden_sockets"].push_back(printable(socket.path));
   if (plan.etc) {
-    Json etc{{"copied", plan.etc->copied}, {"directories", plan.etc->directories}, {"files", plan.etc->files}, {"made", Json::object()}};
+    Json etc{{"copied", plan.etc->copied}, {"directories", plan.etc->directories}, {"files", plan.etc->files}};
+    etc["made"] = etc["links"] = Json::object();
     for (const auto& [name, text] : plan.etc->made) etc["made"][printable(name)] = printable(text);
+    for (const auto& [name, target] : plan.etc->links) etc["links"][printable(name)] = printable(target);
     out["etc"] = std::move(etc);
   }
   Json environment = Json::array();

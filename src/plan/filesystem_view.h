@@ -10,13 +10,14 @@
 //     `mv a b; mkdir a` would put a new, writable directory in the protected one's place;
 //   - a path to deny must exist. Nothing can be mounted on a name that isn't there without leaving a placeholder on the host, so a policy that asks
 //     for it is refused.
+// A socket of the host in an exposed tree is hidden as a denied file is (hidden_sockets.h).
 #pragma once
 
 #include "plan/plan.h"
 
 namespace sandy::plan {
 
-// Fills plan.root, slots, mounts, etc, workspace, home and root_names.
+// Fills plan.root, slots, mounts, etc, hidden_sockets, workspace, home and root_names.
 Result<void> plan_filesystem(const policy::PolicyFields& policy, const HostFacts& facts, SandboxPlan& plan);
 
 }  // namespace sandy::plan

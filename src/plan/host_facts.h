@@ -9,7 +9,7 @@
 
 namespace sandy::plan {
 
-enum class FileType { missing, directory, file, other };  // other: socket, FIFO, device
+enum class FileType { missing, directory, file, socket, other };  // other: FIFO, device
 
 // A symbolic link that was met on the way to a path: where it is (no links in `path` itself) and its text.
 struct Symlink {
@@ -22,18 +22,20 @@ struct HostPath {
   std::string canonical;  // without links; of a missing path: what would be created
   FileType type = FileType::missing;
   std::vector<Symlink> links;
+  std::vector<std::string> passed;  // directories that ".." left again: canonical
   bool operator==(const HostPath&) const = default;
 };
 
 struct HostFacts {
   std::uint32_t uid = 0, gid = 0;          // of the caller
-  std::string home;                        // of the caller
+  std::string home;                        // of the caller, as $HOME has it
   std::string bwrap;                       // path of bubblewrap
   std::set<std::string> bwrap_options;     // "--bind-fd", ...: what this bubblewrap knows
   std::map<std::string, std::string> environment;  // the caller's: looked at only for the names that a policy passes, PATH and TERM
   std::map<std::string, HostPath> paths;   // by the path that was asked for: every one that the plan may need
   std::vector<std::string> etc_names;      // of the /etc entries that the default view has, those this host has
   HostPath state_dir;                      // Sandy's own: hidden where a rule would show it
+  std::vector<std::string> sockets;        // canonical paths of those that somebody is bound to, in what the plan may show; sorted
   bool can_idmap = false;                  // as root: may make id-mapped mounts (mount_setattr(2))
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,17 @@ inline bool is_at_or_below(std::string_view path, std::string_view parent) { ret
 inline std::string parent_of(const std::string& path) {
   const auto slash = path.rfind('/');
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// The names in a path, "." and ".." among them.
+inline std::deque<std::string> components(std::string_view path) {
+  std::deque<std::string> out;
+  while (!path.empty()) {
+    const auto slash = std::min(path.find('/'), path.size());
+    if (slash > 0) out.emplace_back(path.substr(0, slash));
+    path.remove_prefix(std::min(slash + 1, path.size()));
+  }
+  return out;
 }
 
 inline std::string first_name(std::string_view path) { return std::string(path.substr(1, path.find('/', 1) - 1)); }

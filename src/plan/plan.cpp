@@ -5,6 +5,7 @@
 
 #include "plan/environment.h"
 #include "plan/filesystem_view.h"
+#include "plan/resolved_paths.h"
 
 namespace sandy::plan {
 
@@ -28,6 +29,7 @@ std::string bwrap_remedy(const std::vector<std::string>& lacking) {
   return "install bubblewrap 0.8.0 or newer (the oldest that has all but --bind-fd, which Debian 12's 0.8.0 and every 0.10.0 have too): sudo "
          "apt-get update && sudo apt-get install bubblewrap";
 }
+
 Result<SandboxPlan> make_plan(const policy::SandboxPolicy& policy, const HostFacts& facts) {
   SandboxPlan plan;
   plan.bwrap = facts.bwrap;
@@ -38,6 +40,7 @@ Result<SandboxPlan> make_plan(const policy::SandboxPolicy& policy, const HostFac
     for (const auto& option : lacking) names += (names.empty() ? "" : ", ") + option;
     return fail("bubblewrap", printable(facts.bwrap) + " is too old: it lacks " + names, bwrap_remedy(lacking));
   }
+  if (auto r = check_resolved(policy->filesystem, facts); !r) return std::unexpected(r.error());
   if (auto r = plan_filesystem(policy.fields(), facts, plan); !r) return std::unexpected(r.error());
   plan.cwd = policy->process.cwd.empty() ? plan.workspace : policy->process.cwd;
   plan.hostname = policy->process.hostname;

@@ -46,8 +46,16 @@ struct MountStep {
 struct EtcView {
   std::vector<std::string> copied;               // names below /etc
   std::map<std::string, std::string> made;       // name to content
+  std::map<std::string, std::string> links;      // name to target: those that lead to what the policy shows
   std::vector<std::string> directories, files;   // empty ones, for the policy's own mounts below /etc
   bool operator==(const EtcView&) const = default;
+};
+
+// A socket of the host, hidden wherever a tree shows it.
+struct HiddenSocket {
+  std::string path;  // canonical, on the host
+  bool in_writable = false;  // also where commands can write
+  bool operator==(const HiddenSocket&) const = default;
 };
 
 enum class RootKind {
@@ -60,6 +68,7 @@ struct SandboxPlan {
   std::vector<FdSlot> slots;
   std::vector<MountStep> mounts;
   std::optional<EtcView> etc;  // nothing where the policy shows all of the host's /etc
+  std::vector<HiddenSocket> hidden_sockets;
   std::string workspace;       // in the sandbox
   std::string home, cwd;
   std::string hostname;

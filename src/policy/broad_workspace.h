@@ -10,9 +10,9 @@
 namespace sandy::policy {
 
 // Why `path` must not be writable unless filesystem.unsafe_broad_workspace is on ("it is the home
-// directory"), or nullopt. `path` is absolute and normalized. validate() asks for the path as
-// written, host/ once more for the path with its symbolic links resolved; the caller's own paths
-// should be resolved alike.
+// directory"), or nullopt. `path` is absolute, normalized and without "..". Asked for paths as
+// written, and once more as resolved (path_checks.h); the caller's own paths should be resolved
+// alike.
 std::optional<std::string> broad_workspace_reason(std::string_view path, const Caller& caller);
 
 }  // namespace sandy::policy

@@ -1,37 +1,15 @@
 #include "policy/filesystem_rules.h"
 
 #include <algorithm>
-#include <array>
 
-#include "policy/broad_workspace.h"
 #include "policy/json_reader.h"
+#include "policy/path_checks.h"
 #include "policy/paths.h"
 #include "policy/sizes.h"
 #include "policy/words.h"
 
 namespace sandy::policy {
 namespace {
-
-constexpr std::array<std::string_view, 3> kFreshTrees{"/proc", "/dev", "/sys"};
-
-// Where a workspace would hide what the sandbox itself is made of; also above them.
-constexpr std::array<std::string_view, 19> kSystemMounts{
-    "/usr", "/etc", "/bin",     "/sbin", "/lib", "/lib32", "/lib64",   "/libx32", "/boot", "/proc",
-    "/sys", "/dev", "/dev/shm", "/run",  "/tmp", "/var",   "/var/tmp", "/home",   "/root"};
-
-// Trees of the sandbox that are read-only or the kernel's, so that no mount point can be made in
-// them.
-constexpr std::array<std::string_view, 12> kClosedTrees{"/usr",  "/etc",   "/bin",   "/sbin",
-                                                        "/lib",  "/lib32", "/lib64", "/libx32",
-                                                        "/boot", "/proc",  "/sys",   "/dev"};
-
-constexpr char kBroadFix[] =
-    "name a directory of the project, or set filesystem.unsafe_broad_workspace if you accept the "
-    "risk";
-
-std::string_view access_word(Access access) {
-  return access == Access::read ? "read" : access == Access::write ? "write" : "deny";
-}
 
 class FilesystemChecker {
  public:
@@ -52,8 +30,8 @@ class FilesystemChecker {
         if (auto ok = rule(text, access); !ok) return std::unexpected(ok.error());
       }
     }
-    if (auto ok = merge_rules(); !ok) return std::unexpected(ok.error());
-    if (auto ok = rules_and_workspace(); !ok) return std::unexpected(ok.error());
+    if (auto ok = check_paths(out_, caller_, out_); !ok) return std::unexpected(ok.error());
+    merge_rules();
     return std::move(out_);
   }
 
@@ -79,56 +57,22 @@ class FilesystemChecker {
     if (draft.path) {
       auto path = host_path(*draft.path, caller_);
       if (!path) return std::unexpected(path.error());
-      const bool shared_memory = is_within(*path, "/dev/shm") && *path != "/dev/shm";
-      if (const auto tree = fresh_tree(*path); tree && !shared_memory) {
-        return fail(quoted(draft.path->key, draft.path->value),
-                    "the host's " + std::string(*tree) +
-                        " gives control over the host, so it is never a workspace");
-      }
-      if (auto ok = writable(*draft.path, *path); !ok) return ok;
       workspace.path = std::move(*path);
-      workspace_key_ = draft.path->key;
+      workspace.path_key = draft.path->key;
     }
     if (draft.mount) {
       auto mount = sandbox_path(*draft.mount);
       if (!mount) return std::unexpected(mount.error());
+      // At its own path it is mounted where that path leads. Elsewhere there is nothing to ask.
+      if (has_dot_dot(*mount) && *mount != workspace.path) {
+        return fail(quoted(draft.mount->key, draft.mount->value),
+                    "a directory that is made for the mount can't be named with \"..\"",
+                    "write the path without \"..\"");
+      }
       workspace.mount = std::move(*mount);
-      return check_mount(*draft.mount);
+      workspace.mount_key = draft.mount->key;
     }
     return {};
-  }
-
-  Result<void> check_mount(const Text& text) const {
-    const Workspace& workspace = out_.workspace;
-    for (const std::string_view system : kSystemMounts) {
-      if (!is_within(system, workspace.mount)) continue;
-      return fail(quoted(text.key, text.value),
-                  "a workspace there would hide the sandbox's own " + std::string(system),
-                  "leave it out to have /workspace, or choose a directory of its own");
-    }
-    // A directory that is already there on the host needs no new mount point.
-    if (workspace.mount == workspace.path && !fresh_tree(workspace.mount)) return {};
-    for (const std::string_view tree : kClosedTrees) {
-      if (!is_within(workspace.mount, tree)) continue;
-      return fail(quoted(text.key, text.value),
-                  "no directory can be made in the sandbox's " + std::string(tree),
-                  "leave it out to have /workspace, or choose a directory of its own");
-    }
-    return {};
-  }
-
-  static std::optional<std::string_view> fresh_tree(std::string_view path) {
-    for (const std::string_view tree : kFreshTrees) {
-      if (is_within(path, tree)) return tree;
-    }
-    return std::nullopt;
-  }
-
-  Result<void> writable(const Text& text, std::string_view path) const {
-    if (out_.unsafe_broad_workspace) return {};
-    const auto reason = broad_workspace_reason(path, caller_);
-    if (!reason) return {};
-    return fail(quoted(text.key, text.value), "too broad to be writable: " + *reason, kBroadFix);
   }
 
   Result<void> rule(const Text& text, Access access) {
@@ -142,82 +86,28 @@ class FilesystemChecker {
                   "name the directory (a rule holds for all that is in it); for a name that has "
                   "\"*\" write {\"bytes\": \"<base64>\"}");
     }
-    if (const auto tree = fresh_tree(*path)) {
-      return fail(
-          quoted(text.key, text.value),
-          std::string(*tree) +
-              " is made fresh for each sandbox and never the host's, so no rule applies to it",
-          "leave the rule out");
-    }
-    if (access != Access::deny && !caller_.state_dir.empty() &&
-        is_within(*path, normalized(caller_.state_dir))) {
-      return fail(quoted(text.key, text.value),
-                  "Sandy's own state, with its control sockets, never reaches a sandbox");
-    }
-    if (access == Access::write) {
-      if (auto ok = writable(text, *path); !ok) return ok;
-    }
     out_.rules.push_back({std::move(*path), access, text.key});
     return {};
   }
 
-  // Sorts, and leaves each path once.
-  Result<void> merge_rules() {
+  // Sorts, and leaves each path once: those that are the same say the same.
+  void merge_rules() {
     std::ranges::stable_sort(out_.rules, {}, &PathRule::path);
-    std::vector<PathRule> merged;
-    for (PathRule& rule : out_.rules) {
-      if (merged.empty() || merged.back().path != rule.path) {
-        merged.push_back(std::move(rule));
-      } else if (merged.back().access != rule.access) {
-        return fail(quoted(rule.key, rule.path),
-                    std::string(access_word(rule.access)) + " contradicts " + merged.back().key +
-                        ", which says " + std::string(access_word(merged.back().access)) +
-                        " for the same path",
-                    "keep one of the two");
-      }
-    }
-    out_.rules = std::move(merged);
-    return {};
-  }
-
-  Result<void> rules_and_workspace() {
-    const Workspace& workspace = out_.workspace;
-    const bool bind = workspace.mode == WorkspaceMode::bind;
-    for (const PathRule& rule : out_.rules) {
-      const bool at_mount = rule.path == workspace.mount;
-      const bool at_path = bind && rule.path == workspace.path;
-      if (rule.access == Access::deny) {
-        const bool hides =
-            is_within(workspace.mount, rule.path) || (bind && is_within(workspace.path, rule.path));
-        if (!hides) continue;
-        return fail(
-            quoted(rule.key, rule.path),
-            at_mount || at_path ? "the workspace itself can't be denied" : "the workspace is in it",
-            "deny what is in it and must stay hidden, or move the workspace");
-      }
-      if (at_path && rule.access == Access::read) {
-        return fail(quoted(rule.key, rule.path),
-                    "read contradicts " + workspace_key_ +
-                        ", which makes the same directory the writable workspace",
-                    "keep one of the two");
-      }
-      if (at_mount && !at_path) {
-        return fail(quoted(rule.key, rule.path),
-                    "the workspace is mounted there, and would hide it",
-                    "set filesystem.workspace.mount to another directory");
-      }
-    }
-    // A write rule for a workspace at its own path says the same twice.
-    std::erase_if(out_.rules, [&](const PathRule& rule) {
-      return bind && rule.path == workspace.path && rule.path == workspace.mount;
+    const auto again = std::ranges::unique(out_.rules, [](const PathRule& a, const PathRule& b) {
+      return a.path == b.path && a.access == b.access;
     });
-    return {};
+    out_.rules.erase(again.begin(), again.end());
+    // A write rule for a workspace at its own path says the same twice.
+    const Workspace& workspace = out_.workspace;
+    std::erase_if(out_.rules, [&](const PathRule& rule) {
+      return rule.access == Access::write && workspace.mode == WorkspaceMode::bind &&
+             rule.path == workspace.path && rule.path == workspace.mount;
+    });
   }
 
   const FilesystemDraft& draft_;
   const Caller& caller_;
   Filesystem out_;
-  std::string workspace_key_;
 };
 
 }  // namespace

@@ -8,7 +8,8 @@
 
 namespace sandy::policy {
 
-// Paths expanded and normalized, rules sorted, and no two parts in contradiction.
+// Paths expanded and normalized, rules sorted, and no two parts in contradiction as they are
+// written (path_checks.h).
 Result<Filesystem> check_filesystem(const FilesystemDraft& draft, const Caller& caller);
 
 }  // namespace sandy::policy

@@ -30,15 +30,15 @@ std::string normalized(std::string_view absolute) {
     const std::size_t slash = absolute.find('/');
     const std::string_view name = absolute.substr(0, slash);
     absolute.remove_prefix(slash == std::string_view::npos ? absolute.size() : slash + 1);
-    if (name.empty() || name == ".") continue;
-    if (name == "..") {
-      out.resize(out.empty() ? 0 : out.rfind('/'));
-    } else {
-      out += '/';
-      out += name;
-    }
+    if (name.empty() || name == "." || (name == ".." && out.empty())) continue;
+    out += '/';
+    out += name;
   }
   return out.empty() ? "/" : out;
+}
+
+bool has_dot_dot(std::string_view path) {
+  return path.ends_with("/..") || path.find("/../") != std::string_view::npos;
 }
 
 bool is_within(std::string_view path, std::string_view tree) {

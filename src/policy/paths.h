@@ -1,5 +1,4 @@
-// Paths of a policy, as bytes: expanded and lexically normalized. No effects: nothing here knows
-// what exists.
+// Paths of a policy, as bytes: expanded and tidied. No effects: nothing here knows what exists.
 #pragma once
 
 #include <string>
@@ -11,11 +10,15 @@
 
 namespace sandy::policy {
 
-// An absolute path without "//", "/./", "/../" and trailing slashes. ".." is taken off lexically,
-// and "/.." is "/".
+// An absolute path without "//", "/./" and trailing slashes; "/.." is "/". Any other ".." stays:
+// behind a symbolic link it leads to the parent of the link's target, and which names are links
+// only the file system knows.
 std::string normalized(std::string_view absolute);
 
-// Whether `path` is `tree` or below it. Both normalized.
+// Whether a normalized path has "..", so that its text alone doesn't say what it names.
+bool has_dot_dot(std::string_view path);
+
+// Whether `path` is `tree` or below it. Both normalized, and without "..".
 bool is_within(std::string_view path, std::string_view tree);
 
 // A host path as the user wrote it, absolute and normalized: "~" and "~/x" are the caller's home,

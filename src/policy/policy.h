@@ -14,9 +14,9 @@ namespace sandy::policy {
 
 enum class Access { deny, read, write };
 
-// One line of filesystem.read, .write or .deny. `path` is an absolute host path, lexically
-// normalized (no "//", "/./", "/../", no trailing slash), symbolic links not resolved: that is an
-// effect (host/), done when a sandbox starts.
+// One line of filesystem.read, .write or .deny. `path` is an absolute host path, normalized
+// (paths.h); symbolic links and ".." are not resolved: that is an effect (host/), done when a
+// sandbox starts.
 struct PathRule {
   std::string path;
   Access access = Access::deny;
@@ -32,7 +32,9 @@ enum class WorkspaceMode {
 struct Workspace {
   WorkspaceMode mode = WorkspaceMode::private_;
   std::string path;                  // host directory; bind only
-  std::string mount = "/workspace";  // where the sandbox sees it
+  std::string mount = "/workspace";  // where the sandbox sees it; equal to `path`: at its own path
+  // Where the two stand, for messages.
+  std::string path_key = "filesystem.workspace.path", mount_key = "filesystem.workspace.mount";
   bool operator==(const Workspace&) const = default;
 };
 
@@ -88,7 +90,7 @@ struct Environment {
 
 struct Process {
   std::string hostname = "sandbox";
-  std::string cwd;                       // absolute path in the sandbox; "" = the workspace
+  std::string cwd;  // absolute path in the sandbox, as written; "" = the workspace
   std::uint32_t uid = 1000, gid = 1000;  // as seen inside
   bool operator==(const Process&) const = default;
 };

@@ -13,7 +13,8 @@ namespace {
 constexpr std::array<std::string_view, 7> kDefaultView{"/usr",   "/bin",   "/sbin",  "/lib",
                                                        "/lib32", "/lib64", "/libx32"};
 
-// Where the host's services listen. A read-only mount doesn't stop connect(2).
+// Where the host's services make sockets to listen on. Those that are there when a sandbox starts
+// are hidden from it; later ones can't be.
 constexpr std::array<std::string_view, 3> kSocketDirectories{"/run", "/var/run", "/tmp"};
 
 bool in_default_view(std::string_view path) {
@@ -27,7 +28,8 @@ bool may_hold_sockets(std::string_view path) {
   });
 }
 
-void add_filesystem(const Filesystem& filesystem, std::vector<Weakening>& out) {
+void add_filesystem(const Filesystem& filesystem, const std::set<std::string>& sockets,
+                    std::vector<Weakening>& out) {
   if (filesystem.workspace.mode == WorkspaceMode::bind) {
     out.push_back({"filesystem.workspace.path", "commands can change and delete what is in " +
                                                     printable(filesystem.workspace.path) +
@@ -35,6 +37,11 @@ void add_filesystem(const Filesystem& filesystem, std::vector<Weakening>& out) {
   }
   for (const PathRule& rule : filesystem.rules) {
     const std::string path = printable(rule.path);
+    if (rule.access != Access::deny && sockets.contains(rule.path)) {
+      out.push_back({rule.key, "commands can connect to the host's socket " + path +
+                                   ", and command the program behind it"});
+      continue;
+    }
     if (rule.access == Access::write) {
       out.push_back(
           {rule.key, "commands can change and delete what is in " + path + " on the host"});
@@ -42,8 +49,8 @@ void add_filesystem(const Filesystem& filesystem, std::vector<Weakening>& out) {
       out.push_back({rule.key, "commands can read what is in " + path + " on the host"});
     }
     if (rule.access != Access::deny && may_hold_sockets(rule.path)) {
-      out.push_back({rule.key, "commands can connect to the host's sockets in " + path +
-                                   ", and command the programs behind them"});
+      out.push_back({rule.key, "commands can connect to sockets that the host's programs make in " +
+                                   path + " while the sandbox runs"});
     }
   }
   if (filesystem.unsafe_broad_workspace) {
@@ -78,9 +85,10 @@ void add_seccomp(const Seccomp& seccomp, std::vector<Weakening>& out) {
 
 }  // namespace
 
-std::vector<Weakening> weakenings(const SandboxPolicy& policy) {
+std::vector<Weakening> weakenings(const SandboxPolicy& policy,
+                                  const std::set<std::string>& sockets) {
   std::vector<Weakening> out;
-  add_filesystem(policy->filesystem, out);
+  add_filesystem(policy->filesystem, sockets, out);
   add_network(policy->network, out);
   if (policy->limits.best_effort) {
     out.push_back({"limits.best_effort",

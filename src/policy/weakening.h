@@ -1,6 +1,7 @@
 // What a policy gives up against the default sandbox, in words for the person who has to decide.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,9 @@ struct Weakening {
 };
 
 // In the order of the policy file; empty for the default policy and for one that is only stricter.
-// A denied tree, a lower limit and seccomp "strict" weaken nothing.
-std::vector<Weakening> weakenings(const SandboxPolicy& policy);
+// A denied tree, a lower limit and seccomp "strict" weaken nothing. `sockets`: the paths of those
+// rules that name a socket of this host.
+std::vector<Weakening> weakenings(const SandboxPolicy& policy,
+                                  const std::set<std::string>& sockets = {});
 
 }  // namespace sandy::policy

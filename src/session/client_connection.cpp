@@ -87,7 +87,7 @@ void ClientConnection::end_hello(std::uint32_t id) {
 void ClientConnection::end_created(std::uint32_t id, const Sandbox& sandbox) {
   std::string payload;
   wire::Json lengths = wire::Json::array();
-  for (const std::string& text : {sandbox.plan().workspace, sandbox.plan().home, sandbox.workspace_on_host()}) {
+  for (const std::string& text : {sandbox.plan().workspace, sandbox.plan().home}) {
     lengths.push_back(text.size());
     payload += text;
   }

@@ -10,10 +10,9 @@
 
 #include "base/unique_fd.h"
 #include "host/facts.h"
-#include "host/path_resolver.h"
 #include "host/state_directory.h"
+#include "plan/resolved_paths.h"
 #include "plan/seccomp/seccomp_compile.h"
-#include "policy/broad_workspace.h"
 #include "policy/json_reader.h"
 #include "policy/validate.h"
 
@@ -71,35 +70,6 @@ Result<std::string> compile_filter(const policy::Seccomp& policy) {
   return std::string(seccomp::as_bytes(*program));
 }
 
-std::string resolved(const std::string& path) {
-  const auto host = path.empty() ? Result<plan::HostPath>(fail("", "")) : host::resolve_path(path);
-  return host ? host->canonical : path;
-}
-
-// What policy::validate() checked of the paths as they were written, of what they are.
-Result<void> check_resolved(const policy::SandboxPolicy& policy, const plan::HostFacts& facts) {
-  if (policy->filesystem.unsafe_broad_workspace) return {};
-  policy::Caller caller = this_caller();
-  caller.home = resolved(caller.home);
-  caller.state_dir = resolved(caller.state_dir);
-  auto check = [&](const std::string& path, const std::string& key) -> Result<void> {
-    const std::string canonical = facts.paths.at(path).canonical;
-    if (const auto reason = policy::broad_workspace_reason(canonical, caller)) {
-      return fail(key + ": \"" + printable(path) + "\"", "is \"" + printable(canonical) + "\", too much to be writable: " + *reason,
-                  "name a directory for this work alone, or set filesystem.unsafe_broad_workspace");
-    }
-    return {};
-  };
-  if (policy->filesystem.workspace.mode == policy::WorkspaceMode::bind) {
-    if (auto r = check(policy->filesystem.workspace.path, "filesystem.workspace.path"); !r) return r;
-  }
-  for (const auto& rule : policy->filesystem.rules) {
-    if (rule.access != policy::Access::write) continue;
-    if (auto r = check(rule.path, rule.key); !r) return r;
-  }
-  return {};
-}
-
 }  // namespace
 
 policy::Caller this_caller() {
@@ -117,13 +87,24 @@ policy::Caller this_caller() {
 
 Result<policy::SandboxPolicy> validate_here(const policy::PolicyDraft& draft) { return policy::validate(draft, this_caller()); }
 
+Result<std::vector<policy::Weakening>> weakenings_here(const policy::SandboxPolicy& policy) {
+  plan::HostFacts facts = host::caller_facts();
+  if (auto r = host::add_policy_paths(policy.fields(), facts); !r) return std::unexpected(r.error());
+  if (auto r = plan::check_resolved(policy->filesystem, facts); !r) return std::unexpected(r.error());
+  std::set<std::string> sockets;
+  for (const auto& rule : policy->filesystem.rules) {
+    if (facts.paths.at(rule.path).type == plan::FileType::socket) sockets.insert(rule.path);
+  }
+  return policy::weakenings(policy, sockets);
+}
+
 Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy) {
   // The facts that don't depend on the policy are the same while we run.
   static const Result<plan::HostFacts> common = host::host_facts();
   if (!common) return std::unexpected(common.error());
   plan::HostFacts facts = *common;
   if (auto r = host::add_policy_paths(policy.fields(), facts); !r) return std::unexpected(r.error());
-  if (auto r = check_resolved(policy, facts); !r) return std::unexpected(r.error());
+  if (auto r = host::add_sockets(policy.fields(), facts); !r) return std::unexpected(r.error());
   auto plan = plan::make_plan(policy, facts);
   if (!plan) return std::unexpected(plan.error());
   auto filter = compile_filter(policy->seccomp);

@@ -10,6 +10,7 @@
 #include "policy/caller.h"
 #include "policy/draft.h"
 #include "policy/policy.h"
+#include "policy/weakening.h"
 
 namespace sandy::session {
 
@@ -23,6 +24,10 @@ struct PlannedSandbox {
 policy::Caller this_caller();
 
 Result<policy::SandboxPolicy> validate_here(const policy::PolicyDraft& draft);
+
+// What a policy gives up against the default sandbox, on this host. Refuses one whose paths are here what it may not name. A path that isn't there
+// is no fault: the policy may be for another host.
+Result<std::vector<policy::Weakening>> weakenings_here(const policy::SandboxPolicy& policy);
 
 // Resolves the policy's paths, checks again what they really are, makes the plan and compiles the filter. Starts nothing.
 Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy);

@@ -9,6 +9,7 @@
 
 #include "host/children.h"
 #include "host/diagnose.h"
+#include "host/unix_sockets.h"
 #include "session/wire/configuration.h"
 
 namespace sandy::session {
@@ -64,9 +65,11 @@ asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_ex
     self->channel_->close();
     co_await self->wait_for_exit(kExitLimit);
     const std::string messages = co_await self->read_messages();
+    host::remove_placeholders(self->planned_.plan.hidden_sockets);
     co_return std::unexpected(host::explain_start_failure(self->planned_.plan, messages, answered.error()));
   }
   self->launched_.mark.remove();
+  host::remove_placeholders(self->planned_.plan.hidden_sockets);
   self->alive_ = true;
   asio::co_spawn(executor, [self] { return self->read_events(); }, asio::detached);
   if (self->planned_.plan.wall_time_ms != 0) asio::co_spawn(executor, [self] { return self->limit_life(); }, asio::detached);
@@ -103,12 +106,6 @@ asio::awaitable<Result<void>> Sandbox::handshake(std::chrono::seconds start_limi
   if (!bubblewrap_runs()) co_return fail("bubblewrap", "ended before the sandbox was ready");
   if (reply->ev() != "end" || reply->number("version", 0) != wire::kProtocolVersion) co_return fail("sandy-agent", "answered with another protocol version");
   co_return Result<void>();
-}
-
-std::string Sandbox::workspace_on_host() const {
-  const bool is_private = planned_.policy->filesystem.workspace.mode == policy::WorkspaceMode::private_;
-  if (!is_private || !launched_.directory) return {};
-  return launched_.directory->path() + "/root" + planned_.plan.workspace;
 }
 
 bool Sandbox::bubblewrap_runs() {

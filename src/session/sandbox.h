@@ -46,7 +46,6 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
 
   const std::string& id() const { return id_; }
   const plan::SandboxPlan& plan() const { return planned_.plan; }
-  std::string workspace_on_host() const;  // directory of a private workspace, "" otherwise
   bool alive() const { return channel_ != nullptr && alive_; }
   const std::string& end_reason() const { return end_reason_; }  // when not alive
 

@@ -1,9 +1,10 @@
 #include "fake_host.h"
 
-#include <deque>
+#include <algorithm>
 #include <stdexcept>
 
 #include "plan/environment.h"
+#include "plan/path_text.h"
 #include "policy/base64.h"
 #include "policy/json_reader.h"
 #include "policy/validate.h"
@@ -12,16 +13,6 @@ namespace sandy::testing {
 namespace {
 
 using plan::FileType;
-
-std::deque<std::string> components(std::string_view path) {
-  std::deque<std::string> out;
-  while (!path.empty()) {
-    const auto slash = std::min(path.find('/'), path.size());
-    if (slash > 0) out.emplace_back(path.substr(0, slash));
-    path.remove_prefix(std::min(slash + 1, path.size()));
-  }
-  return out;
-}
 
 constexpr const char* kBubblewrapOptions[] = {
     "--args",      "--bind-fd", "--ro-bind-fd",   "--unshare-user", "--unshare-ipc",      "--unshare-pid",  "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
@@ -95,8 +86,11 @@ Result<FakeHost> FakeHost::from_json(const nlohmann::json& host) {
           out.add_link(path, path_from_json(text.substr(3)));
         } else if (text == "missing") {
           out.remove(path);
-        } else if (text == "directory" || text == "file" || text == "socket") {
+        } else if (text == "directory" || text == "file" || text == "fifo") {
           out.add(path, text == "directory" ? FileType::directory : text == "file" ? FileType::file : FileType::other);
+        } else if (text == "socket" || text == "stale socket") {
+          out.add(path, FileType::socket);
+          if (text == "socket") out.base.sockets.push_back(path);
         } else {
           return fail("case: files", "no such type: " + text);
         }
@@ -110,7 +104,7 @@ Result<FakeHost> FakeHost::from_json(const nlohmann::json& host) {
 
 Result<plan::HostPath> FakeHost::resolve(const std::string& path) const {
   plan::HostPath out;
-  auto rest = components(path);
+  auto rest = plan::components(path);
   std::string at;
   FileType type = FileType::directory;
   while (!rest.empty()) {
@@ -118,12 +112,15 @@ Result<plan::HostPath> FakeHost::resolve(const std::string& path) const {
     rest.pop_front();
     if (name == ".") continue;
     if (name == "..") {
-      at = at.substr(0, at.empty() ? 0 : at.rfind('/'));
+      if (at.empty()) continue;
+      if (type != FileType::directory) return fail(printable(path), "\"..\" stands behind what is no directory");
+      out.passed.push_back(at);
+      at = at.substr(0, at.rfind('/'));
       continue;
     }
     at += "/" + name;
     const auto node = nodes_.find(at);
-    if (node == nodes_.end()) {
+    if (type != FileType::directory || node == nodes_.end()) {
       type = FileType::missing;
       continue;
     }
@@ -134,7 +131,8 @@ Result<plan::HostPath> FakeHost::resolve(const std::string& path) const {
     if (out.links.size() == 40) return fail(printable(path), "Too many levels of symbolic links");
     out.links.push_back({at, node->second.target});
     at = node->second.target.starts_with('/') ? "" : at.substr(0, at.rfind('/'));
-    const auto more = components(node->second.target);
+    type = FileType::directory;
+    const auto more = plan::components(node->second.target);
     rest.insert(rest.begin(), more.begin(), more.end());
   }
   out.canonical = at.empty() ? "/" : at;
@@ -156,9 +154,11 @@ Result<plan::HostFacts> FakeHost::facts(const policy::PolicyFields& policy) cons
     out.paths[path] = std::move(*resolved);
     return {};
   };
+  std::ranges::sort(out.sockets);
   for (const auto& path : plan::system_paths()) {
     if (auto r = add_fact(path, "system"); !r) return std::unexpected(r.error());
   }
+  (void)add_fact(base.home, "home");
   if (const auto path = base.environment.find("PATH"); path != base.environment.end()) {
     for (const auto& entry : plan::split_path(path->second)) (void)add_fact(entry, "PATH");
   }

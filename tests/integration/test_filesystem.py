@@ -70,15 +70,24 @@ def test_b003_a_missing_protected_file_is_no_device(sandy: Cli, repository: path
     assert got.status != 0
 
 
-@pytest.mark.parametrize("protected", [True, False])
-def test_b005_hooks_directory_is_a_symlink(sandy: Cli, repository: pathlib.Path, protected: bool) -> None:
+@pytest.mark.parametrize("rules", [(), ("shared-hooks",), (".git", ".git/hooks")])
+def test_b005_hooks_directory_is_a_symlink(sandy: Cli, repository: pathlib.Path, rules: tuple[str, ...]) -> None:
     shutil.rmtree(repository / ".git/hooks", ignore_errors=True)
     (repository / "shared-hooks").mkdir()
     (repository / ".git/hooks").symlink_to("../shared-hooks")
-    options = ["--read", ".git/hooks"] if protected else []
-    got = sandy.sh("true; echo x > .git/hooks/pre-commit; echo y > shared-hooks/other; rm .git/hooks; ls shared-hooks", *options)
+    options = [word for rule in rules for word in ("--read", rule)]
+    got = sandy.sh("true; echo x > .git/hooks/pre-commit; echo y > shared-hooks/other; ls shared-hooks", *options)
+    assert got.status == 0
     names = sorted(os.listdir(repository / "shared-hooks"))
-    assert names == ([] if protected else ["other", "pre-commit"]), got.error
+    assert names == ([] if rules else ["other", "pre-commit"]), got.error
+
+
+def test_b005_a_link_that_commands_can_replace_protects_nothing(sandy: Cli, repository: pathlib.Path) -> None:
+    shutil.rmtree(repository / ".git/hooks", ignore_errors=True)
+    (repository / "shared-hooks").mkdir()
+    (repository / ".git/hooks").symlink_to("../shared-hooks")
+    got = sandy.run("true", options=["--read", ".git/hooks"])
+    assert got.status == 125 and f'hint: name "{repository}/shared-hooks"' in got.error
 
 
 def test_b006_dotfiles_that_are_links(sandy: Cli, home: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -142,6 +151,13 @@ def test_b008_tools_write_a_single_file_in_place(api: type, tmp_path: pathlib.Pa
         assert conf.read_text() == "written\n"
         assert be.execute(f"ls -A {out} {be.workspace}").output.split() == [f"{out}:", "conf.json", f"{be.workspace}:"]
     assert os.listdir(out) == ["conf.json"]
+
+
+@pytest.mark.parametrize("name", ["/etc/os-release", "/etc/localtime", "/etc/alternatives/awk"])
+def test_b006_links_in_etc(sandy: Cli, name: str) -> None:
+    need(os.path.islink(name) and os.path.isfile(name), f"a link {name}")
+    got = sandy.run("cmp", name, os.path.realpath(name), options=["--read", name])
+    assert got.status == 0, got.error
 
 
 @pytest.mark.root

@@ -129,7 +129,6 @@ class SandboxCore:
         self._serve, created = _create(document)
         self._id = created.id
         self._workspace, self._home = created.workspace, created.home
-        self._host_workspace = created.host_workspace or None
         self._degraded = created.degraded
         self._closed = False
         self._finalizer = weakref.finalize(self, self._serve.close_in_background, self._id)
@@ -152,11 +151,6 @@ class SandboxCore:
     def home(self) -> str:
         """The home directory inside."""
         return self._home
-
-    @property
-    def host_workspace(self) -> str | None:
-        """Where a private workspace is on the host; None where it is the caller's own directory."""
-        return self._host_workspace
 
     @property
     def degraded(self) -> tuple[str, ...]:
@@ -357,7 +351,6 @@ class _Created(NamedTuple):
     degraded: tuple[str, ...]
     workspace: str
     home: str
-    host_workspace: str
 
 
 def _create(document: bytes) -> tuple[Serve, _Created]:
@@ -375,7 +368,7 @@ def _create(document: bytes) -> tuple[Serve, _Created]:
 
 def _parse_created(reply: Reply) -> _Created:
     identity, degraded, strings = reply.end.get("sandbox"), reply.end.get("degraded", []), split_args(reply.last)
-    if not isinstance(identity, str) or not isinstance(degraded, list) or len(strings) != 3:  # noqa: PLR2004 - as in the protocol
+    if not isinstance(identity, str) or not isinstance(degraded, list) or len(strings) != 2:  # noqa: PLR2004 - as in the protocol
         msg = f"an impossible answer to create: {reply.end!r}"
         raise ProtocolError(msg)
     return _Created(identity, tuple(map(str, degraded)), *map(_files.decode_path, strings))

@@ -149,7 +149,7 @@ class FakeServe:
             request.end()
         elif op == "create":
             self.sandboxes += 1
-            strings = [b"/workspace", b"/home/user", b"/host/ws"]
+            strings = [b"/workspace", b"/home/user"]
             lengths = [len(string) for string in strings]
             request.end(b"".join(strings), sandbox=f"sb{self.sandboxes}", degraded=["limits.memory"], args=lengths)
         elif op == "exec":

@@ -29,7 +29,7 @@ def test_one_server_serves_all_sandboxes(serve: FakeServe) -> None:
     assert serve.started == 1
     assert {sandbox.id for sandbox in sandboxes} == {f"sb{n}" for n in range(1, 21)}
     first = sandboxes[0]
-    assert (first.workspace, first.home, first.host_workspace) == ("/workspace", "/home/user", "/host/ws")
+    assert (first.workspace, first.home) == ("/workspace", "/home/user")
     assert first.degraded == ("limits.memory",)
 
 

@@ -50,12 +50,15 @@ TEST_F(EtcViewTest, CopiesMadeFilesAndPlaces) {
   // passwd is on every machine and readable for all; shadow is not.
   const plan::EtcView view{.copied = {"passwd", "shadow", "no-such-entry"},
                            .made = {{"hostname", "sandbox\n"}, {"hosts", "127.0.0.1 localhost\n"}},
+                           .links = {{"passwd", "no matter"}, {"in/here", "../elsewhere"}},
                            .directories = {"ssl", "deep/er"},
                            .files = {"ssh/ssh_config"}};
   const auto etc = make(view);
   const std::string path = path_of(etc);
   EXPECT_EQ(content_of(path + "/passwd"), content_of("/etc/passwd"));
   EXPECT_EQ(content_of(path + "/hostname"), "sandbox\n");
+  EXPECT_FALSE(std::filesystem::is_symlink(path + "/passwd"));  // what is copied is there already
+  EXPECT_EQ(std::filesystem::read_symlink(path + "/in/here"), "../elsewhere");
   EXPECT_TRUE(std::filesystem::is_directory(path + "/ssl"));
   EXPECT_TRUE(std::filesystem::is_directory(path + "/deep/er"));
   EXPECT_TRUE(std::filesystem::is_regular_file(path + "/ssh/ssh_config"));

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/unique_fd.h"
 #include "test_directory.h"
 
 namespace sandy::host {
@@ -26,6 +27,11 @@ TEST(ResolvePath, Types) {
   EXPECT_EQ(resolved(directory.at("file")), (plan::HostPath{directory.at("file"), FileType::file, {}}));
   EXPECT_EQ(resolved(directory.at("fifo")).type, FileType::other);
   EXPECT_EQ(resolved("/dev/null").type, FileType::other);
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  directory.at("socket").copy(address.sun_path, sizeof address.sun_path);
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_EQ(resolved(directory.at("socket")).type, FileType::socket);
 }
 
 TEST(ResolvePath, LinksAreRememberedInTheirOrder) {
@@ -49,6 +55,9 @@ TEST(ResolvePath, DotDotAfterALink) {
   directory.link("l", "a/b");
   directory.link("through", "l/../other");
   EXPECT_EQ(resolved(directory.at("through")).canonical, directory.at("a/other"));
+  EXPECT_EQ(resolved(directory.at("l/../other")).canonical, directory.at("a/other"));
+  EXPECT_EQ(resolved(directory.at("l/../../l/..")), (plan::HostPath{directory.at("a"), FileType::directory,
+            {{directory.at("l"), "a/b"}, {directory.at("l"), "a/b"}}, {directory.at("a/b"), directory.at("a"), directory.at("a/b")}}));
   directory.link("above_root", "/../../../../../../../../.." + directory.at("a"));
   EXPECT_EQ(resolved(directory.at("above_root")).canonical, directory.at("a"));
 }
@@ -57,13 +66,29 @@ TEST(ResolvePath, MissingNames) {
   const TestDirectory directory;
   directory.make("file", "x");
   directory.link("dangling", "none/below");
-  directory.link("out_of_missing", "none/../file");
   EXPECT_EQ(resolved(directory.at("none/a/b")), (plan::HostPath{directory.at("none/a/b"), FileType::missing, {}}));
   EXPECT_EQ(resolved(directory.at("file/below")).type, FileType::missing);
   EXPECT_EQ(resolved(directory.at("dangling")).canonical, directory.at("none/below"));
   EXPECT_EQ(resolved(directory.at("dangling")).type, FileType::missing);
-  // The kernel says ENOENT here: nothing is there. It must not be taken for what the text, shortened, would name.
-  EXPECT_EQ(resolved(directory.at("out_of_missing")).type, FileType::missing);
+}
+
+// The kernel finds nothing there. Such a path must not be taken for what its text, shortened, would name.
+TEST(ResolvePath, DotDotBehindWhatIsNoDirectory) {
+  const TestDirectory directory;
+  directory.make("file", "x");
+  directory.make("a/file", "x");
+  directory.link("out_of_missing", "none/../file");
+  directory.link("dangling", "none");
+  directory.link("to_file", "file");
+  for (const auto& [name, behind, why] : {std::tuple{"none/../file", "none", "No such file"}, {"none/a/../../file", "none/a", "No such file"},
+                                          {"out_of_missing", "none", "No such file"}, {"dangling/../file", "none", "No such file"},
+                                          {"file/../file", "file", "Not a directory"}, {"to_file/..", "file", "Not a directory"}}) {
+    const auto out = resolve_path(directory.at(name));
+    ASSERT_FALSE(out) << name << " is " << out->canonical;
+    EXPECT_EQ(out.error().what, directory.at(name));
+    EXPECT_EQ(out.error().why.find("\"..\" stands behind \"" + directory.at(behind) + "\": " + why), 0U) << out.error().why;
+    EXPECT_NE(out.error().fix, "");
+  }
 }
 
 TEST(ResolvePath, Loops) {
@@ -97,7 +122,9 @@ TEST(ResolvePath, WhatCannotBeLookedIntoIsMissing) {
     if (!out) return out.error().text();
     if (out->type != FileType::missing) return "not missing";
     if (out->canonical != directory.at("shut/inside/file")) return out->canonical;
-    return resolve_path(directory.at("shut"))->type == FileType::directory ? "" : "the directory itself can be seen";
+    if (resolve_path(directory.at("shut"))->type != FileType::directory) return "the directory itself can't be seen";
+    const auto behind = resolve_path(directory.at("shut/../other"));
+    return behind ? "\"..\" leads out of what can't be entered" : behind.error().why.find("Permission denied") == std::string::npos ? behind.error().why : "";
   });
   EXPECT_EQ(result, "");
   ::chmod(directory.at("shut").c_str(), 0755);

@@ -9,6 +9,28 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
+TEST(SocketNames, AbsoluteOnesWithAnyBytes) {
+  const std::string table =
+      "Num       RefCount Protocol Flags    Type St Inode Path\n"
+      "00000000fe2901e6: 00000003 00000000 00000000 0001 03 539315 /tmp/x/a b\n"
+      "0000000005ea7502: 00000003 00000000 00000000 0001 03 539314\n"
+      "00000000e3996153: 00000003 00000000 00000000 0001 03  1678\n"
+      "ffff8881035eef8ba: 00000002 00000000 00010000 0001 01 539313 @abstract\n"
+      "0000000035eef8ba: 00000002 00000000 00010000 0001 01 539313 relative\n"
+      "goes on\n"
+      "0000000049c6c25b: 00000002 00000000 00010000 0001 01     7 /tmp/x/new\nline\n"
+      "00000000fb700b04: 00000002 00000000 00010000 0001 01 539308 /tmp/x/\n\n"
+      "00000000adc6395d: 00000002 00000000 00010000 0001 01 539305 /tmp/x/bad\xff\xfe\n"
+      "000000002c2c94d8: 00000002 00000000 00000000 0002 01 539309 /tmp/x/ \n"
+      "00000000dc050fb9: 00000002 00000000 00010000 0005 01 539303 /tmp/x/a b\n";
+  EXPECT_EQ(socket_names(table), (std::vector<std::string>{"/tmp/x/\n", "/tmp/x/ ", "/tmp/x/a b", "/tmp/x/bad\xff\xfe", "/tmp/x/new\nline"}));
+  // Without the last newline.
+  EXPECT_EQ(socket_names("0: 0 0 0 1 1 7 /tmp/x/a b"), std::vector<std::string>{"/tmp/x/a b"});
+  for (const char* nothing : {"", "\n", "\n\n", "x", ": : : :", "a: 1 2 3 4 5 6", "Num       RefCount Protocol Flags    Type St Inode Path\n/a\n"}) {
+    EXPECT_TRUE(socket_names(nothing).empty()) << nothing;
+  }
+}
+
 TEST(FindVersion, ReadsWhatProgramsPrint) {
   EXPECT_EQ(find_version("bubblewrap 0.8.0\n"), (Version{0, 8, 0}));
   EXPECT_EQ(find_version("bubblewrap 0.11.1"), (Version{0, 11, 1}));

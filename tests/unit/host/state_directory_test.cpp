@@ -82,7 +82,7 @@ TEST_F(StateDirectoryTest, ASandboxDirectoryGoesWithItsObject) {
   {
     auto sandbox = SandboxDirectory::make(state, "one", std::nullopt);
     ASSERT_TRUE(sandbox) << sandbox.error().text();
-    EXPECT_EQ(sandbox->path(), directory.at("state/sandy/sandbox-one"));
+    EXPECT_TRUE(std::filesystem::is_directory(directory.at("state/sandy/sandbox-one")));
     const auto root = sandbox->directory("root");
     ASSERT_TRUE(root);
     EXPECT_TRUE(sandbox->directory("root")) << "again";

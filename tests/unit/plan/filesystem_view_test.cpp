@@ -15,7 +15,7 @@ namespace {
 using plan::FileType;
 using policy::Access;
 
-constexpr int kRounds = 700;
+constexpr int kRounds = 2500;
 
 struct Rule {
   std::string path;
@@ -34,14 +34,18 @@ class RandomCase {
       const int kind = below(10);
       if (kind < 6) {
         host.add(path, FileType::directory);
-      } else if (kind < 8) {
+      } else if (kind < 7) {
         host.add(path, FileType::file);
+      } else if (kind < 8) {
+        host.add(path, FileType::socket);
+        host.base.sockets.push_back(path);
       } else {
         host.add_link(path, below(2) == 0 ? any_path() : name());
       }
     }
     mode = below(3);
     if (mode != 0) workspace = existing_directory();
+    if (mode != 0 && below(4) == 0) workspace += "/../" + name();
     if (workspace == "/d" && below(2) == 0) workspace.clear(), mode = 0;
     for (int i = 1 + below(6); i > 0; --i) rules.push_back({any_path(), static_cast<Access>(below(3))});
     if (below(8) == 0) rules.push_back({"/d", below(2) == 0 ? Access::read : Access::write});
@@ -74,8 +78,14 @@ class RandomCase {
     }
     return out[static_cast<std::size_t>(below(static_cast<int>(out.size())))];
   }
-  // Mostly one that exists; below links too.
+  // Mostly one that exists; below links too, and with "..".
   std::string any_path() {
+    std::string path = plain_path();
+    if (below(4) != 0) return path;
+    path += "/..";
+    return below(2) == 0 ? path : path + "/" + name();
+  }
+  std::string plain_path() {
     std::string path = "/d";
     for (int depth = 1 + below(3); depth > 0; --depth) path += "/" + name();
     if (below(4) == 0) return path;
@@ -89,7 +99,8 @@ class RandomCase {
   std::mt19937 random_;
 };
 
-// By definition: of all rules for a place at or above `path`, the deepest counts. `path` is a canonical host path.
+// By definition: of all rules for a place at or above `path`, the deepest counts; a socket is shown only by a rule of its own. `path` is a
+// canonical host path.
 Access expected(const RandomCase& test, const std::string& path) {
   Access out = Access::deny;
   std::size_t depth = 0;
@@ -98,7 +109,8 @@ Access expected(const RandomCase& test, const std::string& path) {
   };
   if (test.mode != 0) apply(test.host.resolve(test.workspace)->canonical, Access::write);
   for (const auto& rule : test.rules) apply(test.host.resolve(rule.path)->canonical, rule.access);
-  return out;
+  const bool by_name = depth == path.size();
+  return test.host.nodes().at(path).type == FileType::socket && !by_name ? Access::deny : out;
 }
 
 Seen seen(Access access) { return access == Access::write ? Seen::write : access == Access::read ? Seen::read : Seen::nothing; }
@@ -135,7 +147,8 @@ TEST(FilesystemViewProperties, OrderOfRulesDoesNotMatter) {
 }
 
 TEST(FilesystemViewProperties, EveryPathHasTheAccessOfItsMostSpecificRule) {
-  for_each_plan(150, [](const RandomCase& test, const plan::SandboxPlan& plan) {
+  int hidden = 0;
+  for_each_plan(400, [&](const RandomCase& test, const plan::SandboxPlan& plan) {
     const MountSimulation simulation(test.host, plan);
     const std::string inside = test.mode == 0 ? "" : test.host.resolve(test.workspace)->canonical;
     for (const auto& [path, node] : test.host.nodes()) {
@@ -155,34 +168,60 @@ TEST(FilesystemViewProperties, EveryPathHasTheAccessOfItsMostSpecificRule) {
       }
       EXPECT_EQ(simulation.access(path), seen(access)) << path;
     }
+    hidden += static_cast<int>(plan.hidden_sockets.size());
   });
+  EXPECT_GE(hidden, 50);
 }
 
 TEST(FilesystemViewProperties, EverySpellingOfARuleLeadsToItsFile) {
-  for_each_plan(150, [](const RandomCase& test, const plan::SandboxPlan& plan) {
+  int with_dot_dot = 0;
+  for_each_plan(400, [&](const RandomCase& test, const plan::SandboxPlan& plan) {
     if (test.mode == 1) return;  // the workspace has another name there
     const MountSimulation simulation(test.host, plan);
     for (const auto& rule : test.rules) {
       if (rule.access == Access::deny) continue;
       const auto real = test.host.resolve(rule.path);
-      // A link in a directory that is denied is not made again.
-      if (std::ranges::any_of(real->links, [&](const auto& link) {
-            return std::ranges::any_of(test.rules, [&](const Rule& other) {
-              return other.access == Access::deny && MountSimulation::at_or_below(link.path, test.host.resolve(other.path)->canonical);
-            });
-          })) {
-        continue;
-      }
+      // A link in a directory that is denied is not made again, and ".." leads out of none.
+      const auto is_denied = [&](const std::string& path) {
+        return std::ranges::any_of(test.rules, [&](const Rule& other) {
+          return other.access == Access::deny && MountSimulation::at_or_below(path, test.host.resolve(other.path)->canonical);
+        });
+      };
+      if (std::ranges::any_of(real->links, is_denied, &plan::Symlink::path) || std::ranges::any_of(real->passed, is_denied)) continue;
       const auto reached = simulation.follow(rule.path);
       ASSERT_TRUE(reached) << rule.path;
       EXPECT_EQ(simulation.host_path(*reached), real->canonical) << rule.path;
+      if (!real->passed.empty()) ++with_dot_dot;
     }
   });
+  EXPECT_GE(with_dot_dot, 50);
+}
+
+// Neither a rule's path nor the workspace's leads through a link that the sandbox could change.
+TEST(FilesystemViewProperties, NoLinkOnTheWayIsWritable) {
+  int links = 0;
+  for_each_plan(400, [&](const RandomCase& test, const plan::SandboxPlan& plan) {
+    const MountSimulation simulation(test.host, plan);
+    std::vector<std::string> paths;
+    if (test.mode != 0) paths.push_back(test.workspace);
+    for (const auto& rule : test.rules) paths.push_back(rule.path);
+    const std::string inside = test.mode == 0 ? "" : test.host.resolve(test.workspace)->canonical;
+    for (const auto& path : paths) {
+      const auto real = test.host.resolve(path);
+      for (const auto& link : real->links) {
+        ++links;
+        EXPECT_NE(simulation.access(link.path), Seen::write) << path << " by " << link.path;
+        if (test.mode == 0 || !MountSimulation::at_or_below(link.path, inside)) continue;
+        EXPECT_NE(simulation.access(plan.workspace + link.path.substr(inside.size())), Seen::write) << path << " by " << link.path;
+      }
+    }
+  });
+  EXPECT_GE(links, 50);
 }
 
 TEST(FilesystemViewProperties, NoDirectoryAboveAProtectedPathCanBeRenamed) {
   int pinned = 0;
-  for_each_plan(150, [&](const RandomCase& test, const plan::SandboxPlan& plan) {
+  for_each_plan(400, [&](const RandomCase& test, const plan::SandboxPlan& plan) {
     const MountSimulation simulation(test.host, plan);
     for (const auto& mount : simulation.mounts()) {
       if (!mount.read_only && !mount.host.empty()) continue;  // not protected
@@ -203,7 +242,7 @@ TEST(FilesystemViewProperties, NoDirectoryAboveAProtectedPathCanBeRenamed) {
 }
 
 TEST(FilesystemViewProperties, EveryMountPointIsThereAlready) {
-  for_each_plan(150, [](const RandomCase& test, const plan::SandboxPlan& plan) {
+  for_each_plan(400, [](const RandomCase& test, const plan::SandboxPlan& plan) {
     const MountSimulation simulation(test.host, plan);
     EXPECT_TRUE(simulation.missing_mount_points().empty()) << simulation.missing_mount_points().front();
   });

@@ -1,6 +1,7 @@
 // What a sandbox with these mounts would see, worked out from the steps alone: the tests' second opinion on a plan.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,7 +70,15 @@ class MountSimulation {
     return false;
   }
 
-  // Where a path as written leads, links followed: those of host trees that are shown, and those the plan makes.
+  // Whether there is something at `path`, which has no links.
+  bool exists(const std::string& path) const {
+    if (const auto source = host_path(path)) return *source == "/" || host_.nodes().contains(*source);
+    // bubblewrap makes the directories above what it mounts or makes.
+    return path.empty() || std::ranges::any_of(plan_.mounts, [&](const auto& step) { return at_or_below(step.dest, path); });
+  }
+
+  // Where a path as written leads, links followed: those of host trees that are shown, and those the plan makes. As for the kernel, ".." is the
+  // parent of something that is there.
   std::optional<std::string> follow(const std::string& path) const {
     std::vector<std::string> todo = split(path);
     std::string at;
@@ -77,6 +86,7 @@ class MountSimulation {
       const std::string name = todo.front();
       todo.erase(todo.begin());
       if (name == "..") {
+        if (!exists(at)) return std::nullopt;
         at = at.substr(0, at.empty() ? 0 : at.rfind('/'));
         continue;
       }

@@ -1,5 +1,6 @@
 #include "policy/filesystem_rules.h"
 
+#include "policy/path_checks.h"
 #include "policy_testing.h"
 
 namespace sandy::policy {
@@ -42,7 +43,7 @@ TEST(CheckFilesystem, APathMeansBind) {
 TEST(CheckFilesystem, RulesAreNormalizedSortedAndMerged) {
   const auto policy =
       valid(fs(R"("read": ["/srv/b", "~/data/", "/srv//b/."], "write": ["/srv/b/out"],
-                                  "deny": ["/srv/b/out/../secret", "/srv/a"])"));
+                                  "deny": ["/srv/b/./secret", "/srv/a"])"));
   EXPECT_THAT(
       rules(policy),
       ElementsAre(std::pair{"/home/user/data", Access::read}, std::pair{"/srv/a", Access::deny},
@@ -99,8 +100,7 @@ TEST(CheckFilesystem, Refuses) {
        "filesystem.workspace.path",
        {"whole file system", "unsafe_broad_workspace"}},
       {fs(R"("workspace": {"path": "~"})"), "filesystem.workspace.path", {"home directory"}},
-      {fs(R"("workspace": {"path": "./.."})"), "filesystem.workspace.path", {"home directory"}},
-      {fs(R"("workspace": {"path": "/home/../home/user/"})"),
+      {fs(R"("workspace": {"path": "/home/./user/"})"),
        "filesystem.workspace.path",
        {"home directory"}},
       {fs(R"("workspace": {"path": "~/.local"})"), "filesystem.workspace.path", {"state is in it"}},
@@ -119,7 +119,9 @@ TEST(CheckFilesystem, Refuses) {
       {fs(R"("workspace": {"mount": "/"})"),
        "filesystem.workspace.mount",
        {"hide the sandbox's own /usr"}},
-      {fs(R"("workspace": {"mount": "/x/.."})"), "filesystem.workspace.mount", {"hide"}},
+      {fs(R"("workspace": {"mount": "/x/.."})"),
+       "filesystem.workspace.mount",
+       {"can't be named with \"..\""}},
       {fs(R"("workspace": {"mount": "/usr"})"), "filesystem.workspace.mount", {"hide"}},
       {fs(R"("workspace": {"mount": "/etc"})"), "filesystem.workspace.mount", {"hide"}},
       {fs(R"("workspace": {"mount": "/tmp"})"), "filesystem.workspace.mount", {"hide"}},
@@ -147,7 +149,7 @@ TEST(CheckFilesystem, Refuses) {
       {fs(R"("write": ["/dev/null"], "unsafe_broad_workspace": true)"),
        "filesystem.write[0]",
        {"made fresh"}},
-      {fs(R"("read": ["/x/../sys/"])"), "filesystem.read[0]", {"/sys is made fresh"}},
+      {fs(R"("read": ["/../sys/"])"), "filesystem.read[0]", {"/sys is made fresh"}},
       {fs(R"("read": ["~/.local/state/sandy"])"), "filesystem.read[0]", {"control sockets"}},
       {fs(R"("write": ["~/.local/state/sandy/x"], "unsafe_broad_workspace": true)"),
        "filesystem.write[0]",
@@ -162,7 +164,11 @@ TEST(CheckFilesystem, Refuses) {
       {fs(R"("read": ["/srv/x"], "write": ["/srv//x/"])"),
        "filesystem.write[0]",
        {"contradicts filesystem.read[0]", "says read"}},
-      {fs(R"("write": ["/srv/x"], "deny": ["/srv/y/../x"])"),
+      // the same text is the same path, wherever it leads
+      {fs(R"("read": ["/srv/y/../x"], "write": ["/srv/y/.././x"])"),
+       "filesystem.write[0]",
+       {"contradicts filesystem.read[0]"}},
+      {fs(R"("write": ["/srv/x"], "deny": ["/srv/./x"])"),
        "filesystem.deny[0]",
        {"contradicts filesystem.write[0]"}},
       {fs(R"("read": ["/srv/x"], "deny": ["/srv/x"])"),
@@ -191,6 +197,51 @@ TEST(CheckFilesystem, Refuses) {
        "filesystem.write[0]",
        {"would hide it"}},
   });
+}
+
+// What ".." leads to depends on links: those paths are checked when they are resolved.
+TEST(CheckFilesystem, LeavesDotDotToTheHost) {
+  const auto policy = valid(
+      fs(R"("workspace": {"path": "./..", "mount": "/home/user/project/.."},
+            "read": ["/x/../sys", "/srv/y/../x", "/usr/../usr"], "write": ["/srv/x", "/etc/../srv"],
+            "deny": ["/usr/../home", "/workspace/.."])"));
+  EXPECT_EQ(policy->filesystem.workspace.path, "/home/user/project/..");
+  EXPECT_EQ(policy->filesystem.workspace.mount, "/home/user/project/..");
+  EXPECT_EQ(policy->filesystem.rules.size(), 7U);
+}
+
+// check_paths() once more, as plan/ asks it: the paths that these lead to.
+TEST(CheckPaths, OfAnotherPathThanWasWritten) {
+  const std::string members =
+      R"("workspace": {"path": "/w/x", "mount": "/w/x"}, "read": ["/r"], "deny": ["/d"])";
+  const auto written = valid(fs(members))->filesystem;
+  ASSERT_EQ(written.rules.size(), 2U);  // "/d", "/r"
+  ASSERT_TRUE(check_paths(written, test_caller(), written));
+  const auto refusal = [&](auto change) {
+    Filesystem resolved = written;
+    change(resolved);
+    const auto checked = check_paths(resolved, test_caller(), written);
+    return checked ? "" : checked.error().text();
+  };
+  EXPECT_THAT(refusal([](auto& f) { f.workspace.path = "/etc"; }),
+              HasSubstr("filesystem.workspace.path: \"/w/x\", which is \"/etc\": too broad"));
+  EXPECT_THAT(refusal([](auto& f) { f.workspace.path = f.workspace.mount = "/proc/1"; }),
+              HasSubstr("never a workspace"));
+  EXPECT_THAT(refusal([](auto& f) {
+                f.unsafe_broad_workspace = true;
+                f.workspace.path = f.workspace.mount = "/tmp";
+              }),
+              HasSubstr("filesystem.workspace.mount: \"/w/x\", which is \"/tmp\": a workspace "
+                        "there would hide the sandbox's own /tmp"));
+  EXPECT_THAT(refusal([](auto& f) { f.rules[0].path = "/dev/null"; }), HasSubstr("made fresh"));
+  EXPECT_THAT(refusal([](auto& f) { f.rules[1].path = "/home/user/.local/state/sandy/x"; }),
+              HasSubstr("Sandy's own state"));
+  EXPECT_THAT(refusal([](auto& f) { f.rules[0].path = f.rules[1].path; }),
+              HasSubstr("read contradicts filesystem.deny[0]: \"/d\", which says deny"));
+  EXPECT_THAT(refusal([](auto& f) { f.rules[0].path = "/w"; }),
+              HasSubstr("the workspace is in it"));
+  EXPECT_THAT(refusal([](auto& f) { f.rules[1].path = "/w/x"; }),
+              HasSubstr("read contradicts filesystem.workspace.path"));
 }
 
 TEST(CheckFilesystem, LimitsTheRulesOfEveryDraft) {

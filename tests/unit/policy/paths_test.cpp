@@ -7,7 +7,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(Normalized, Lexically) {
+TEST(Normalized, KeepsDotDot) {
   const std::vector<std::pair<const char*, const char*>> rows{
       {"/", "/"},
       {"//", "/"},
@@ -15,11 +15,13 @@ TEST(Normalized, Lexically) {
       {"/a/", "/a"},
       {"/a//b///", "/a/b"},
       {"/a/./b/.", "/a/b"},
-      {"/a/../b", "/b"},
-      {"/a/b/../../c", "/c"},
+      {"/a/../b", "/a/../b"},
+      {"/a/b/..//./../c/", "/a/b/../../c"},
       {"/..", "/"},
-      {"/../../etc/../x", "/x"},
-      {"/a/..", "/"},
+      {"/../../etc/../x", "/etc/../x"},
+      {"/./../x", "/x"},
+      {"/a/..", "/a/.."},
+      {"/a/../..", "/a/../.."},
       {"/a/...", "/a/..."},
       {"/a/..b/.c", "/a/..b/.c"},
       {"/a b/\n\"'\\", "/a b/\n\"'\\"},
@@ -29,6 +31,12 @@ TEST(Normalized, Lexically) {
     EXPECT_EQ(normalized(path), expected) << path;
     EXPECT_EQ(normalized(normalized(path)), expected) << path;
   }
+}
+
+TEST(HasDotDot, AsAName) {
+  for (const char* path : {"/a/..", "/a/../b", "/a/b/../../c"}) EXPECT_TRUE(has_dot_dot(path));
+  for (const char* path : {"/", "/a", "/a/...", "/a/..b", "/a../b", "/.a/b"})
+    EXPECT_FALSE(has_dot_dot(path)) << path;
 }
 
 TEST(IsWithin, ByComponents) {
@@ -43,15 +51,15 @@ TEST(IsWithin, ByComponents) {
 
 TEST(HostPath, ExpandsAndNormalizes) {
   const std::vector<std::pair<const char*, const char*>> rows{
-      {"/srv/../data/", "/data"},
+      {"/srv/../data/", "/srv/../data"},
       {"~", "/home/user"},
       {"~/", "/home/user"},
       {"~/x//y", "/home/user/x/y"},
-      {"~/../other", "/home/other"},
+      {"~/../other", "/home/user/../other"},
       {".", "/home/user/project"},
       {"src", "/home/user/project/src"},
       {"./~x", "/home/user/project/~x"},
-      {"../..", "/home"},
+      {"../..", "/home/user/project/../.."},
       {"a~", "/home/user/project/a~"},
   };
   for (const auto& [path, expected] : rows) {
@@ -82,7 +90,7 @@ TEST(HostPath, Refuses) {
 }
 
 TEST(SandboxPath, MustBeAbsolute) {
-  EXPECT_EQ(sandbox_path({"/a/../b/", "k"}).value(), "/b");
+  EXPECT_EQ(sandbox_path({"/a//../b/", "k"}).value(), "/a/../b");
   EXPECT_THAT(sandbox_path({"a", "k"}).error().text(), HasSubstr("must be absolute"));
   EXPECT_THAT(sandbox_path({"~/a", "k"}).error().text(), HasSubstr("must be absolute"));
   EXPECT_FALSE(sandbox_path({"", "k"}));

@@ -71,7 +71,7 @@ TEST(CheckSeccomp, BaseOrFile) {
   EXPECT_EQ(valid(R"("seccomp": {"unsafe_ptrace": true})")->seccomp,
             (Seccomp{SeccompBase::default_, "", true}));
   EXPECT_EQ(valid(R"("seccomp": {"file": "../own.json"})")->seccomp,
-            (Seccomp{SeccompBase::file, "/home/user/own.json", false}));
+            (Seccomp{SeccompBase::file, "/home/user/project/../own.json", false}));
   expect_refused({
       {R"("seccomp": "strikt")", "seccomp", {"did you mean \"strict\"?"}},
       {R"("seccomp": "/etc/own.json")", "seccomp", {"must be \"default\" or \"strict\""}},

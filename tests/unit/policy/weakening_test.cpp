@@ -53,12 +53,24 @@ TEST(Weakenings, OneEach) {
   }
 }
 
-// connect(2) works through a read-only mount.
+TEST(Weakenings, ARuleForASocketIsConsent) {
+  const auto policy = valid(R"("filesystem": {"read": ["/srv/x", "/srv/a/../s"], "write": ["/run/t"], "deny": ["/srv/u"]})");
+  std::vector<std::string> found;
+  for (const Weakening& weakening : weakenings(policy, {"/srv/a/../s", "/run/t", "/srv/u"}))
+    found.push_back(weakening.key + ": " + weakening.sentence);
+  EXPECT_THAT(found, ElementsAre("filesystem.write[0]: commands can connect to the host's socket "
+                                 "/run/t, and command the program behind it",
+                                 "filesystem.read[1]: commands can connect to the host's socket "
+                                 "/srv/a/../s, and command the program behind it",
+                                 "filesystem.read[0]: commands can read what is in /srv/x on the host"));
+}
+
+// A mount hides those that are there.
 TEST(Weakenings, DirectoriesWithSocketsSaySo) {
   for (const char* path :
        {"/run/foo", "/run", "/", "/tmp/.X11-unix", "/var/run/docker.sock", "/var"}) {
     EXPECT_THAT(lines("\"filesystem\": {\"read\": [\"" + std::string(path) + "\"]}"),
-                ElementsAre(HasSubstr("read what is in"), HasSubstr("host's sockets")))
+                ElementsAre(HasSubstr("read what is in"), HasSubstr("sockets that the host's programs make in")))
         << path;
   }
 }
