@@ -69,7 +69,7 @@ bool Agent::configure(const wire::Frame& frame) {
             while (true) {
               const auto [error] = co_await changes.async_wait(asio::posix::descriptor_base::wait_read, kNoError);
               if (error) co_return;
-              names_->sync();
+              names_->sync(false);
             }
           },
           asio::detached);
@@ -102,7 +102,7 @@ void Agent::dispatch(wire::Frame frame) {
 }
 
 void Agent::sync_names() {
-  if (names_) names_->sync();
+  if (names_) names_->sync(true);
 }
 
 std::string Agent::locate(const std::string& path) const { return names_ ? names_->locate(path) : path; }

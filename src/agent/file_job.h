@@ -35,6 +35,7 @@ class FileJob : public Request, public std::enable_shared_from_this<FileJob> {
   wire::Json grep(const std::string& path, const std::vector<std::string_view>& args);
   std::string locate(std::string_view path) const;
   bool emit(std::string_view bytes);  // collects, and sends full chunks; waits for credit. False: stop
+  std::string take_chunk();
   bool send_chunk(std::string chunk);
   std::optional<std::string> next_input();  // nothing at the end; waits
   files::Sink sink() {

@@ -12,6 +12,9 @@
 #include <cerrno>
 #include <cstring>
 
+#include "agent/copy_tree.h"
+#include "agent/files/remove.h"
+
 namespace sandy::agent {
 namespace {
 
@@ -31,32 +34,39 @@ void list_names(const std::string& directory, std::set<std::string>& out) {
   ::closedir(stream);
 }
 
+std::uint64_t mount_of(const std::string& path) {
+  struct statx info{};
+  return ::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_MNT_ID, &info) == 0 ? info.stx_mnt_id : 0;
+}
+
 }  // namespace
 
 WorkspaceNames::WorkspaceNames(std::string root, std::string workspace, std::set<std::string, std::less<>> root_names)
     : root_(std::move(root)), workspace_(std::move(workspace)), root_names_(std::move(root_names)) {
   own_name_ = workspace_.substr(workspace_.rfind('/') + 1);
+  one_mount_ = mount_of(root_) == mount_of(workspace_);
   inotify_.reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (inotify_ && (::inotify_add_watch(inotify_.get(), root_.c_str(), kEvents) < 0 ||
                    ::inotify_add_watch(inotify_.get(), workspace_.c_str(), kEvents) < 0)) {
     inotify_.reset();
   }
-  scan();
+  scan(true);
 }
 
 bool WorkspaceNames::is_system(std::string_view name) const { return name == own_name_ || root_names_.contains(name); }
 
-void WorkspaceNames::scan() {
+void WorkspaceNames::scan(bool at_rest) {
   std::set<std::string> names;
   list_names(root_, names);
   list_names(workspace_, names);
-  for (const auto& name : names) reconcile(name);
+  for (const auto& name : names) reconcile(name, at_rest);
 }
 
-void WorkspaceNames::sync() {
-  if (!inotify_) return scan();
+void WorkspaceNames::sync(bool at_rest) {
+  if (!inotify_) return scan(at_rest);
   // Our own changes make events too; reconciling a name that agrees does nothing.
   std::set<std::string> changed;
+  if (at_rest) changed.swap(waiting_);
   bool overflow = false;
   alignas(inotify_event) std::array<char, 4096> buffer;
   while (true) {
@@ -70,11 +80,20 @@ void WorkspaceNames::sync() {
       at += static_cast<ssize_t>(sizeof event + event.len);
     }
   }
-  if (overflow) return scan();
-  for (const auto& name : changed) reconcile(name);
+  if (overflow) return scan(at_rest);
+  for (const auto& name : changed) reconcile(name, at_rest);
 }
 
-void WorkspaceNames::reconcile(const std::string& name) {
+// Under a name of its own first: the workspace never has a part of it under the real one.
+bool WorkspaceNames::copy_in(const std::string& name) {
+  const std::string temporary = join(workspace_, ".sandy-moving-" + std::to_string(::getpid()));
+  CopyBudget budget;
+  if (copy_tree(join(root_, name), temporary, budget) && ::rename(temporary.c_str(), join(workspace_, name).c_str()) == 0) return true;
+  (void)files::remove(temporary);
+  return false;
+}
+
+void WorkspaceNames::reconcile(const std::string& name, bool at_rest) {
   if (is_system(name)) return;
   const std::string top = join(root_, name), inner = join(workspace_, name);
   struct stat at_top{}, at_inner{};
@@ -92,13 +111,23 @@ void WorkspaceNames::reconcile(const std::string& name) {
       return;
     }
   }
-  // An entry that a command made in `/`. Open files and working directories go along with a rename.
+  // An entry that a command made in `/`.
+  const bool newer_file = has_inner && !S_ISDIR(at_top.st_mode) && !S_ISDIR(at_inner.st_mode);  // saved over the link, by a temporary file that was renamed
+  if (has_inner && !newer_file) return;
+  if (!one_mount_) {
+    if (!at_rest) {
+      waiting_.insert(name);
+    } else if (copy_in(name) && files::remove(top)) {
+      (void)!::symlink(inner.c_str(), top.c_str());
+    }
+    return;
+  }
+  // Open files and working directories go along with a rename.
   if (!has_inner) {
     // Exchanging it with the link leaves no moment at which the name is missing.
     if (::symlink(inner.c_str(), inner.c_str()) != 0) return;
     if (::renameat2(AT_FDCWD, top.c_str(), AT_FDCWD, inner.c_str(), RENAME_EXCHANGE) != 0) ::unlink(inner.c_str());
-  } else if (!S_ISDIR(at_top.st_mode) && !S_ISDIR(at_inner.st_mode)) {
-    // A file saved over the link (a temporary file renamed to "/foo"): it is the newer one.
+  } else {
     if (::rename(top.c_str(), inner.c_str()) == 0) (void)!::symlink(inner.c_str(), top.c_str());
   }
 }

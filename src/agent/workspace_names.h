@@ -2,8 +2,9 @@
 //
 // A model's file tools name files from the root ("/foo.py"), its shell by working directory ("foo.py") or from the root
 // ("python /foo.py"). All must be the same file. So each top-level name that is not the system's is kept as an entry of the workspace, and
-// `/` has a symbolic link to it: an entry that a command makes in `/` is moved into the workspace, where both are on one mount
-// (a private workspace); where they are not (a bound one), it stays where it was made, and the file tools find it there.
+// `/` has a symbolic link to it: an entry that a command makes in `/` is moved into the workspace. Where both are on one mount (a private
+// workspace) that is a rename, done at once. Where they are not (a bound one) it is a copy, done when a command has ended, as one that still writes
+// would write to the old file; what is too large or can't be copied stays in `/`, where the file tools find it.
 #pragma once
 
 #include <set>
@@ -23,19 +24,22 @@ class WorkspaceNames {
   // then sync() looks at everything each time.
   int descriptor() const { return inotify_.get(); }
 
-  // Makes the two agree on all that changed since the last call.
-  void sync();
+  // Makes the two agree on all that changed since the last call. `at_rest`: no command is just running, as far as is known.
+  void sync(bool at_rest);
 
   // Where the file of this absolute, mapped path is: the workspace's, or, if only `/` has its first name, that.
   std::string locate(const std::string& mapped) const;
 
  private:
-  void scan();
-  void reconcile(const std::string& name);
+  void scan(bool at_rest);
+  void reconcile(const std::string& name, bool at_rest);
+  bool copy_in(const std::string& name);
   bool is_system(std::string_view name) const;
 
   std::string root_, workspace_, own_name_;
   std::set<std::string, std::less<>> root_names_;
+  std::set<std::string> waiting_;  // changed names that are to be looked at when at rest
+  bool one_mount_;
   UniqueFd inotify_;
 };
 

@@ -44,6 +44,7 @@ void add_check(CLI::App& app, ExitStatus& status) {
   auto options = std::make_shared<CheckOptions>();
   verb->add_option("file", options->file, "Policy file (JSON); - is standard input")->required()->type_name("FILE");
   verb->add_flag("--effective", options->effective, "Print the policy with all defaults filled in");
+  verb->footer("Exit status: 0 if it is valid; 1 if not; 2 for wrong arguments.");
   verb->callback([options, &status] { status.value = check(*options); });
 }
 

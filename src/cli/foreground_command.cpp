@@ -15,7 +15,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "base/memfd.h"
+#include "cli/outcome_file.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "session/planning.h"
@@ -31,6 +31,8 @@ constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
 constexpr auto kTerminateGrace = std::chrono::seconds(5);  // from a passed-on SIGTERM to the kill
 constexpr auto kEndGrace = std::chrono::seconds(10);       // from a kill that was asked for to giving up on the agent
 
+void note(const std::string& text) { std::fprintf(stderr, "sandy: %s\n", text.c_str()); }
+
 // An output of ours. Its descriptor's flags are shared with whoever gave it to us, so it is opened anew to be non-blocking (pipes, terminals); where
 // that can't be had, writes may block.
 class Output {
@@ -42,20 +44,20 @@ class Output {
     if (own) stream_.emplace(io, own.release());
   }
 
-  // False: nobody reads any more.
-  asio::awaitable<bool> write(std::string_view bytes) {
+  // The errno of a failure; EPIPE: nobody reads any more.
+  asio::awaitable<int> write(std::string_view bytes) {
     while (!bytes.empty()) {
       const ssize_t n = ::write(stream_ ? stream_->native_handle() : fd_, bytes.data(), bytes.size());
       if (n >= 0) {
         bytes.remove_prefix(static_cast<std::size_t>(n));
       } else if (errno == EAGAIN && stream_) {
         const auto [error] = co_await stream_->async_wait(asio::posix::descriptor_base::wait_write, kNoError);
-        if (error || abandoned_) co_return false;
+        if (error || abandoned_) co_return EPIPE;
       } else if (errno != EINTR) {
-        co_return false;
+        co_return errno;
       }
     }
-    co_return true;
+    co_return 0;
   }
 
   // Ends a write that waits for a reader.
@@ -124,7 +126,12 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
         input_changed_.cancel();
       } else if (event.ev() == "stdout" || event.ev() == "stderr") {
         Output& output = event.ev() == "stdout" ? out_ : err_;
-        if (!co_await output.write(event.payload)) cancel(SIGPIPE);
+        const int error = co_await output.write(event.payload);
+        if (error != 0 && error != EPIPE && output_error_ == 0) {
+          output_error_ = error;
+          note(std::string(event.ev() == "stdout" ? "standard output: " : "standard error: ") + errno_text(error));
+        }
+        if (error != 0) cancel(SIGPIPE);
         sandbox_->follow(kId, wire::credit_request(wire::stream_charge(event.payload.size())), {});
       }
     }
@@ -132,6 +139,8 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
 
   // The signal that had the command cancelled: a reader that went away, or one that we got.
   int cancelled_by() const { return cancelled_by_; }
+  // Why output could not be written, other than that nobody reads it: an errno value, or 0.
+  int output_error() const { return output_error_; }
 
  private:
   void cancel(int signal) {
@@ -232,14 +241,16 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
   std::size_t window_ = wire::kWindowBytes;
   Output out_, err_;
   bool ended_ = false;
-  int cancelled_by_ = 0;
+  int cancelled_by_ = 0, output_error_ = 0;
 };
 
-void note(const std::string& text) { std::fprintf(stderr, "sandy: %s\n", text.c_str()); }
-
-int status_of(const Json& end, const ForegroundOptions& options, int cancelled_by) {
+int status_of(const Json& end, const ForegroundOptions& options, const std::string& cwd, int cancelled_by) {
   const auto number = [&](const char* key) { return end.value(key, std::int64_t{0}); };
   if (cancelled_by == SIGPIPE) return 128 + SIGPIPE;
+  if (end.value("wall_time", false)) {
+    note("timed out: " + printable(end.value("detail", "")));
+    return kTimedOut;
+  }
   if (end.contains("error")) {
     note("the command was cut off: " + printable(end.value("detail", std::string(end.value("error", "")))));
     return kCouldNotStart;
@@ -255,7 +266,7 @@ int status_of(const Json& end, const ForegroundOptions& options, int cancelled_b
   }
   if (reason == "could_not_start") {
     const auto error = static_cast<int>(number("errno"));
-    note((end.value("cwd", false) ? std::string("the working directory") : printable(options.argv[0])) + ": " +
+    note((end.value("cwd", false) ? "the working directory " + printable(cwd) : printable(options.argv[0])) + ": " +
          (error == ENOENT && !end.value("cwd", false) ? "command not found in the sandbox" : errno_text(error)));
     return static_cast<int>(number("code"));
   }
@@ -268,47 +279,19 @@ int status_of(const Json& end, const ForegroundOptions& options, int cancelled_b
   return 128 + (cancelled_by != 0 ? cancelled_by : SIGKILL);
 }
 
-// Opened before anything runs that could put a link in its place, and then a link is one that an earlier command may have put there. Not
-// in /dev and /proc, where links are how a caller names its own descriptors.
-Result<UniqueFd> open_outcome(const std::string& path) {
-  const bool own = path.starts_with("/dev/") || path.starts_with("/proc/");
-  // O_NONBLOCK: a FIFO that nobody reads would hold us up.
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | (own ? 0 : O_NOFOLLOW), 0666));
-  if (fd) return fd;
-  if (errno == ELOOP) return fail("--json " + printable(path), "is a symbolic link", "name the file that it leads to");
-  return fail("--json " + printable(path), errno_text(errno));
-}
-
-void write_outcome(const UniqueFd& fd, const std::string& path, const Json& end, int status, const std::vector<std::string>& degraded) {
-  Json out{{"exit_status", status}, {"degraded", degraded}};
-  for (const auto& [key, value] : end.items()) {
-    if (key != "id" && key != "ev") out[key] = value;
-  }
-  const std::string text = out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  struct stat st{};
-  const bool emptied = ::fstat(fd.get(), &st) == 0 && (!S_ISREG(st.st_mode) || ::ftruncate(fd.get(), 0) == 0);
-  if (!emptied || !write_all(fd.get(), text)) note("--json " + printable(path) + ": " + errno_text(errno));
-}
-
 }  // namespace
 
-int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptions& options) {
+int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptions& options, const OutcomeFile& outcome) {
   ::signal(SIGPIPE, SIG_IGN);
-  UniqueFd outcome;
-  if (!options.json_file.empty()) {
-    auto opened = open_outcome(options.json_file);
-    if (!opened) {
-      print_error(opened.error());
-      return kCouldNotStart;
-    }
-    outcome = std::move(*opened);
-  }
-  auto planned = session::plan_here(policy);
-  if (!planned) {
-    print_error(planned.error());
+  const auto could_not_start = [&](const Error& error) {
+    print_error(error);
+    outcome.write(error, kCouldNotStart);
     return kCouldNotStart;
-  }
+  };
+  auto planned = session::plan_here(policy);
+  if (!planned) return could_not_start(planned.error());
   const auto degraded = planned->plan.degraded;
+  const std::string cwd = planned->plan.cwd;
   // Never destroyed: it is stopped with work in it, and the thread that removes directories gives back its hold on it at a time of its own.
   static asio::io_context& io = *new asio::io_context(1);
   int status = kCouldNotStart;
@@ -318,13 +301,13 @@ int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptio
         auto foreground = std::make_shared<Foreground>(io, options);
         auto sandbox = co_await session::Sandbox::start(io.get_executor(), std::move(*planned), foreground->request());
         if (!sandbox) {
-          print_error(sandbox.error());
+          could_not_start(sandbox.error());
           co_return;
         }
         const Json end = co_await foreground->run(*sandbox);
-        status = status_of(end, options, foreground->cancelled_by());
+        status = foreground->output_error() != 0 ? kCouldNotStart : status_of(end, options, cwd, foreground->cancelled_by());
         co_await (*sandbox)->close("the command has ended");
-        if (outcome) write_outcome(outcome, options.json_file, end, status, degraded);
+        outcome.write(end, status, degraded);
       },
       [&](std::exception_ptr failure) {
         // Values of another type than the protocol's: nlohmann::json throws.

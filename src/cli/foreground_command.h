@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/outcome_file.h"
 #include "policy/policy.h"
 
 namespace sandy::cli {
@@ -13,10 +14,9 @@ struct ForegroundOptions {
   std::vector<std::string> argv;
   std::uint64_t timeout_ms = 0;  // 0: none
   bool tty = false;              // a PTY, and our terminal in raw mode
-  std::string json_file;         // where the outcome goes as JSON; "": nowhere
 };
 
 // Starts the sandbox, runs the command, relays, closes the sandbox. Returns the exit status for `sandy` (verbs.h).
-int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptions& options);
+int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptions& options, const OutcomeFile& outcome);
 
 }  // namespace sandy::cli

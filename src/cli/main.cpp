@@ -3,8 +3,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <string>
 #include <string_view>
 
 #include "cli/verbs.h"
@@ -35,6 +37,38 @@ void open_standard_descriptors() {
   if (fd > 2) ::close(fd);
 }
 
+// What CLI11 has no words for: a verb that isn't there, and an option with "=" and nothing behind it, which would take the next argument.
+int check_arguments(const CLI::App& app, int argc, char** argv) {
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (first == "help") {
+    std::fputs(app.help().c_str(), stdout);
+    return -1;
+  }
+  std::string verbs;
+  bool known = first.empty() || first.starts_with('-');
+  for (const CLI::App* verb : app.get_subcommands({})) {
+    known = known || verb->get_name() == first;
+    verbs += (verbs.empty() ? "" : ", ") + verb->get_name();
+  }
+  if (!known) {
+    std::fprintf(stderr, "sandy: no verb \"%s\": there are %s\n", sandy::printable(first).c_str(), verbs.c_str());
+    return sandy::cli::kUsage;
+  }
+  if (first.empty() || first.starts_with('-')) return 0;
+  const CLI::App* verb = app.get_subcommand(first);
+  for (int i = 2; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (!word.starts_with('-') || word == "--") return 0;  // the command's words come
+    const auto equals = word.find('=');
+    const CLI::Option* option = verb->get_option_no_throw(std::string(word.substr(0, equals)));
+    if (equals == std::string_view::npos && option != nullptr && option->get_type_size() > 0) ++i;  // its value
+    if (option == nullptr || equals != word.size() - 1) continue;
+    std::fprintf(stderr, "sandy: %s: an empty value (leave the option out, or give it a value)\n", sandy::printable(word).c_str());
+    return first == "run" || first == "shell" ? sandy::cli::kCouldNotStart : sandy::cli::kUsage;
+  }
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -42,8 +76,7 @@ int main(int argc, char** argv) {
   CLI::App app("Sandy runs commands in a sandbox on this machine: no root, no daemon, no container engine.", "sandy");
   app.set_version_flag("--version", "sandy " SANDY_VERSION);
   app.require_subcommand(1);
-  app.footer("Exit status: the command's own; 128+N after signal N; 124 after the time limit; 125 where the sandbox could not start;\n"
-             "126 and 127 where the command could not be run or was not found.");
+  app.footer("sandy VERB --help lists the verb's options and exit statuses.");
   sandy::cli::ExitStatus status;
   const std::string_view first = argc > 1 ? argv[1] : "";
   sandy::cli::add_run(app, status, first == "run");
@@ -52,6 +85,7 @@ int main(int argc, char** argv) {
   sandy::cli::add_check(app, status);
   sandy::cli::add_doctor(app, status);
   sandy::cli::add_serve(app, status);
+  if (const int wrong = check_arguments(app, argc, argv); wrong != 0) return wrong < 0 ? 0 : wrong;
   raise_open_files();
   sandy::host::prepare_for_children();
   try {
@@ -63,5 +97,10 @@ int main(int argc, char** argv) {
     return first == "run" || first == "shell" ? sandy::cli::kCouldNotStart : sandy::cli::kUsage;
   }
   sandy::host::end_last_orphans(std::chrono::seconds(2));
+  // A full disk must not look like success.
+  if (const bool flushed = std::fflush(stdout) == 0; (!flushed || std::ferror(stdout) != 0) && status.value == 0) {
+    std::fprintf(stderr, "sandy: standard output: %s\n", flushed ? "could not be written" : sandy::errno_text(errno).c_str());
+    return 1;
+  }
   return status.value;
 }

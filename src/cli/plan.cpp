@@ -17,13 +17,13 @@ struct PlanOptions {
 
 int show_plan(const PlanOptions& options) {
   auto draft = options.policy.draft(session::this_caller());
-  if (!draft) return print_error(draft.error()), kCouldNotStart;
+  if (!draft) return print_error(in_flags(draft.error())), kCouldNotStart;
   const auto policy = session::validate_here(*draft);
-  if (!policy) return print_error(policy.error()), kCouldNotStart;
+  if (!policy) return print_error(in_flags(policy.error())), kCouldNotStart;
   const auto planned = session::plan_here(*policy);
-  if (!planned) return print_error(planned.error()), kCouldNotStart;
+  if (!planned) return print_error(in_flags(planned.error())), kCouldNotStart;
   const auto rows = session::seccomp_rows(policy->fields().seccomp);
-  if (!rows) return print_error(rows.error()), kCouldNotStart;
+  if (!rows) return print_error(in_flags(rows.error())), kCouldNotStart;
   std::fputs((options.json ? plan::dump_json(planned->plan, *rows) : plan::dump_text(planned->plan, *rows)).c_str(), stdout);
   return 0;
 }
@@ -38,6 +38,7 @@ void add_plan(CLI::App& app, ExitStatus& status, bool selected) {
   verb->add_flag("--json", options->json, "As JSON");
   auto command = std::make_shared<std::vector<std::string>>();
   verb->add_option("command", *command, "Taken and not run, so that `run` can be replaced by `plan`")->type_name("CMD...");
+  verb->footer("Exit status: 0; 125 where `run` could not start; 2 for wrong arguments.");
   verb->positionals_at_end();
   verb->callback([options, command, &status] { status.value = show_plan(*options); });
 }

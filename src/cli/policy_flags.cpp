@@ -5,6 +5,8 @@
 
 #include <array>
 #include <cerrno>
+#include <string_view>
+#include <utility>
 
 #include "base/unique_fd.h"
 #include "policy/json_reader.h"
@@ -16,8 +18,22 @@ namespace {
 using policy::OptionalText;
 using policy::Text;
 
-void set(OptionalText& field, const std::string& value, const char* key) {
-  if (!value.empty()) field = Text{value, key};
+Result<void> set(OptionalText& field, const std::optional<std::string>& value, const char* flag) {
+  if (!value) return {};
+  if (value->empty()) return fail(flag, "an empty value", "leave the option out, or give it a value");
+  if (field && field->value != *value) {
+    return fail(flag + std::string(" ") + printable(*value), "contradicts the policy file's " + field->key + ": \"" + printable(field->value) + "\"",
+                "leave the option out, or change the file");
+  }
+  field = Text{*value, flag};
+  return {};
+}
+
+Result<void> set(policy::OptionalFlag& field, bool given, const char* flag) {
+  if (!given) return {};
+  if (field && !field->value) return fail(flag, "contradicts the policy file's " + field->key + ": false", "leave the option out, or change the file");
+  field = policy::Flag{true, flag};
+  return {};
 }
 
 void add(std::vector<Text>& list, const std::vector<std::string>& values, const char* key) {
@@ -28,7 +44,7 @@ void add(std::vector<Text>& list, const std::vector<std::string>& values, const 
 
 void PolicyFlags::add_to(CLI::App& verb) {
   const auto files = "Files", limits = "Limits", other = "Policy";
-  verb.add_option("-p,--policy", policy_file_, "Policy file (JSON); flags add to it")->group(other)->type_name("FILE");
+  verb.add_option("-p,--policy", policy_file_, "Policy file (JSON); flags add to its lists, and can't contradict it")->group(other)->type_name("FILE");
   verb.add_option("--read", read_, "Show this host path, read-only (repeatable)")->group(files)->type_name("PATH")->allow_extra_args(false);
   verb.add_option("--write", write_, "Show this host path, writable (repeatable)")->group(files)->type_name("PATH")->allow_extra_args(false);
   verb.add_option("--deny", deny_, "Hide this path below a shown one (repeatable)")->group(files)->type_name("PATH")->allow_extra_args(false);
@@ -57,37 +73,87 @@ void PolicyFlags::add_to(CLI::App& verb) {
   verb.add_flag("--best-effort", best_effort_, "Go on where this machine can't enforce a limit, and say so")->group(limits);
 }
 
-Result<policy::PolicyDraft> PolicyFlags::draft(const policy::Caller& caller) const {
-  policy::PolicyDraft draft;
-  if (!policy_file_.empty()) {
-    const auto text = read_file(policy_file_);
-    if (!text) return std::unexpected(text.error());
-    auto read = policy::read_policy(*text);
-    if (!read) return std::unexpected(Error{printable(policy_file_) + ": " + read.error().what, read.error().why, read.error().fix});
-    draft = std::move(*read);
-  }
-  auto& filesystem = draft.filesystem;
-  add(filesystem.read, read_, "--read");
-  add(filesystem.write, write_, "--write");
-  add(filesystem.deny, deny_, "--deny");
+Result<void> PolicyFlags::add_workspace(policy::FilesystemDraft& filesystem, const policy::Caller& caller) const {
+  auto& workspace = filesystem.workspace;
   if (private_workspace_) {
-    if (!workspace_.empty()) return fail("--private-workspace", "contradicts --workspace", "give one of the two");
-    filesystem.workspace.path.reset();
-    filesystem.workspace.mode = Text{"private", "--private-workspace"};
-  } else if (!workspace_.empty() || (!filesystem.workspace.path && !filesystem.workspace.mode)) {
+    if (workspace_) return fail("--private-workspace", "contradicts --workspace", "give one of the two");
+    if (workspace.path) return fail("--private-workspace", "contradicts the policy file's " + workspace.path->key + ": \"" + printable(workspace.path->value) + "\"", "leave the option out, or change the file");
+    return set(workspace.mode, "private", "--private-workspace");
+  }
+  if (workspace_ || (!workspace.path && !workspace.mode)) {
+    const bool first = !workspace.path;
+    if (auto r = set(workspace.path, workspace_, "--workspace"); !r) return r;
+    if (auto r = set(workspace.mode, "bind", "--workspace"); !r) return r;
     // The current directory, as it is: its name may begin with "~" or hold "*".
-    filesystem.workspace.path = workspace_.empty() ? Text{".", "current directory", true} : Text{workspace_, "--workspace"};
-    filesystem.workspace.mode = Text{"bind", "--workspace"};
-    if (mount_.empty() && !filesystem.workspace.mount) {
-      auto own = policy::host_path(*filesystem.workspace.path, caller);
+    if (!workspace.path) workspace.path = Text{".", "current directory", true};
+    if (first && !mount_ && !workspace.mount) {
+      auto own = policy::host_path(*workspace.path, caller);
       if (!own) return std::unexpected(own.error());
-      filesystem.workspace.mount = Text{std::move(*own), "--workspace", true};
+      workspace.mount = Text{std::move(*own), "--workspace", true};
     }
   }
-  set(filesystem.workspace.mount, mount_, "--mount");
-  if (unsafe_broad_workspace_) filesystem.unsafe_broad_workspace = policy::Flag{true, "--unsafe-broad-workspace"};
+  return set(workspace.mount, mount_, "--mount");
+}
+
+Result<void> PolicyFlags::add_seccomp(policy::SeccompDraft& seccomp) const {
+  if (!seccomp_) return set(seccomp.unsafe_ptrace, unsafe_ptrace_, "--unsafe-ptrace");
+  const bool built_in = *seccomp_ == "default" || *seccomp_ == "strict";
+  auto& other = built_in ? seccomp.file : seccomp.base;
+  if (other) {
+    return fail("--seccomp " + printable(*seccomp_), "contradicts the policy file's " + other->key + ": \"" + printable(other->value) + "\"",
+                "leave the option out, or change the file");
+  }
+  if (auto r = set(built_in ? seccomp.base : seccomp.file, seccomp_, "--seccomp"); !r) return r;
+  return set(seccomp.unsafe_ptrace, unsafe_ptrace_, "--unsafe-ptrace");
+}
+
+Result<void> PolicyFlags::add_values(policy::PolicyDraft& draft) const {
+  struct Row {
+    OptionalText& field;
+    const Value& value;
+    const char* flag;
+  };
+  auto& process = draft.process;
+  auto& limits = draft.limits;
+  const Row rows[] = {
+      {process.hostname, hostname_, "--hostname"},
+      {process.cwd, cwd_, "--cwd"},
+      {process.uid, uid_, "--uid"},
+      {process.gid, gid_, "--gid"},
+      {limits.memory, memory_, "--memory"},
+      {limits.swap, swap_, "--swap"},
+      {limits.cpus, cpus_, "--cpus"},
+      {limits.pids, pids_, "--pids"},
+      {limits.io_read, io_read_, "--io-read"},
+      {limits.io_write, io_write_, "--io-write"},
+      {limits.wall_time, wall_time_, "--wall-time"},
+      {limits.open_files, open_files_, "--open-files"},
+      {limits.file_size, file_size_, "--file-size"},
+      {limits.tmp_size, tmp_size_, "--tmp-size"},
+  };
+  for (const Row& row : rows) {
+    if (auto r = set(row.field, row.value, row.flag); !r) return r;
+  }
+  if (auto r = set(limits.best_effort, best_effort_, "--best-effort"); !r) return r;
+  return set(draft.filesystem.unsafe_broad_workspace, unsafe_broad_workspace_, "--unsafe-broad-workspace");
+}
+
+Result<policy::PolicyDraft> PolicyFlags::draft(const policy::Caller& caller) const {
+  policy::PolicyDraft draft;
+  if (policy_file_) {
+    if (policy_file_->empty()) return fail("--policy", "an empty value", "leave the option out, or name a file");
+    const auto text = read_file(*policy_file_);
+    if (!text) return std::unexpected(text.error());
+    auto read = policy::read_policy(*text);
+    if (!read) return std::unexpected(Error{printable(*policy_file_) + ": " + read.error().what, read.error().why, read.error().fix});
+    draft = std::move(*read);
+  }
+  add(draft.filesystem.read, read_, "--read");
+  add(draft.filesystem.write, write_, "--write");
+  add(draft.filesystem.deny, deny_, "--deny");
+  if (auto r = add_workspace(draft.filesystem, caller); !r) return std::unexpected(r.error());
   if (!allow_domains_.empty()) {
-    draft.network.mode = Text{"allowlist", "--allow-domain"};
+    if (auto r = set(draft.network.mode, "allowlist", "--allow-domain"); !r) return std::unexpected(r.error());
     add(draft.network.allow, allow_domains_, "--allow-domain");
   }
   for (const auto& variable : set_env_) {
@@ -98,30 +164,25 @@ Result<policy::PolicyDraft> PolicyFlags::draft(const policy::Caller& caller) con
       draft.environment.set.push_back({variable.substr(0, equals), variable.substr(equals + 1), "--env"});
     }
   }
-  set(draft.process.hostname, hostname_, "--hostname");
-  set(draft.process.cwd, cwd_, "--cwd");
-  set(draft.process.uid, uid_, "--uid");
-  set(draft.process.gid, gid_, "--gid");
-  if (seccomp_ == "default" || seccomp_ == "strict") {
-    draft.seccomp.base = Text{seccomp_, "--seccomp"};
-    draft.seccomp.file.reset();
-  } else if (!seccomp_.empty()) {
-    draft.seccomp.file = Text{seccomp_, "--seccomp"};
-    draft.seccomp.base.reset();
-  }
-  if (unsafe_ptrace_) draft.seccomp.unsafe_ptrace = policy::Flag{true, "--unsafe-ptrace"};
-  set(draft.limits.memory, memory_, "--memory");
-  set(draft.limits.swap, swap_, "--swap");
-  set(draft.limits.cpus, cpus_, "--cpus");
-  set(draft.limits.pids, pids_, "--pids");
-  set(draft.limits.io_read, io_read_, "--io-read");
-  set(draft.limits.io_write, io_write_, "--io-write");
-  set(draft.limits.wall_time, wall_time_, "--wall-time");
-  set(draft.limits.open_files, open_files_, "--open-files");
-  set(draft.limits.file_size, file_size_, "--file-size");
-  set(draft.limits.tmp_size, tmp_size_, "--tmp-size");
-  if (best_effort_) draft.limits.best_effort = policy::Flag{true, "--best-effort"};
+  if (auto r = add_seccomp(draft.seccomp); !r) return std::unexpected(r.error());
+  if (auto r = add_values(draft); !r) return std::unexpected(r.error());
   return draft;
+}
+
+Error in_flags(Error error) {
+  static constexpr std::pair<std::string_view, std::string_view> kWords[] = {
+      {"set limits.best_effort", "give --best-effort"},
+      {"set filesystem.unsafe_broad_workspace", "give --unsafe-broad-workspace"},
+      {"name a directory of the project, or", "name a directory of the project (--workspace DIR), take --private-workspace, or"},
+      {"set network.mode to \"allowlist\"", "give --allow-domain"},
+      {"use \"none\", and bring", "leave it out, and bring"},
+  };
+  for (std::string* text : {&error.what, &error.why, &error.fix}) {
+    for (const auto& [key, flag] : kWords) {
+      if (const auto at = text->find(key); at != std::string::npos) text->replace(at, key.size(), flag);
+    }
+  }
+  return error;
 }
 
 Result<std::string> read_file(const std::string& path) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,8 @@
 
 namespace sandy::cli {
 
-// Flags fill the same draft as JSON does. With --policy FILE the file is read first, and flags add to its lists and replace its
-// single values.
+// Flags fill the same draft as JSON does. With --policy FILE the file is read first, and flags add to its lists. A single value that
+// the file has otherwise is a contradiction, and an error.
 class PolicyFlags {
  public:
   void add_to(CLI::App& verb);
@@ -21,12 +22,21 @@ class PolicyFlags {
   Result<policy::PolicyDraft> draft(const policy::Caller& caller) const;
 
  private:
-  std::string policy_file_;
-  std::vector<std::string> read_, write_, deny_, allow_domains_, set_env_, pass_env_;
-  std::string workspace_, mount_, hostname_, cwd_, seccomp_, uid_, gid_;
-  std::string memory_, swap_, cpus_, pids_, io_read_, io_write_, wall_time_, open_files_, file_size_, tmp_size_;
+  using Value = std::optional<std::string>;  // given, also where it is empty
+
+  Result<void> add_values(policy::PolicyDraft& draft) const;
+  Result<void> add_workspace(policy::FilesystemDraft& filesystem, const policy::Caller& caller) const;
+  Result<void> add_seccomp(policy::SeccompDraft& seccomp) const;
+
+  Value policy_file_;
+  std::vector<std::string> read_, write_, deny_, allow_domains_, set_env_;
+  Value workspace_, mount_, hostname_, cwd_, seccomp_, uid_, gid_;
+  Value memory_, swap_, cpus_, pids_, io_read_, io_write_, wall_time_, open_files_, file_size_, tmp_size_;
   bool private_workspace_ = false, best_effort_ = false, unsafe_broad_workspace_ = false, unsafe_ptrace_ = false;
 };
+
+// With the flags' names in the place of the policy's keys that a person at a command line doesn't type.
+Error in_flags(Error error);
 
 // A whole file of at most 1 MiB. "-" is standard input.
 Result<std::string> read_file(const std::string& path);

@@ -1,6 +1,9 @@
 #include <unistd.h>
 
+#include <optional>
+
 #include "cli/foreground_command.h"
+#include "cli/outcome_file.h"
 #include "cli/policy_flags.h"
 #include "cli/verbs.h"
 #include "policy/sizes.h"
@@ -12,22 +15,39 @@ namespace {
 struct RunOptions {
   PolicyFlags policy;
   std::vector<std::string> command;
-  std::string timeout, tty = "auto", json;
+  std::optional<std::string> timeout, json;
+  std::string tty = "auto";
 };
 
+// A terminal that we are in the foreground of. In the background its use would stop us (SIGTTOU).
+bool at_a_terminal() {
+  return ::isatty(0) == 1 && ::isatty(1) == 1 && ::isatty(2) == 1 && ::tcgetpgrp(0) == ::getpgrp();
+}
+
 int run(const RunOptions& options) {
+  OutcomeFile outcome;
+  if (options.json) {
+    auto opened = OutcomeFile::open(*options.json);
+    if (!opened) return print_error(opened.error()), kCouldNotStart;
+    outcome = std::move(*opened);
+  }
+  const auto could_not_start = [&](const Error& error) {
+    const Error shown = in_flags(error);
+    print_error(shown);
+    outcome.write(shown, kCouldNotStart);
+    return kCouldNotStart;
+  };
   auto draft = options.policy.draft(session::this_caller());
-  if (!draft) return print_error(draft.error()), kCouldNotStart;
+  if (!draft) return could_not_start(draft.error());
   const auto policy = session::validate_here(*draft);
-  if (!policy) return print_error(policy.error()), kCouldNotStart;
-  ForegroundOptions foreground{.argv = options.command, .timeout_ms = 0, .tty = options.tty == "always", .json_file = options.json};
-  if (options.tty == "auto") foreground.tty = ::isatty(0) == 1 && ::isatty(1) == 1 && ::isatty(2) == 1;
-  if (!options.timeout.empty()) {
-    const auto limit = policy::parse_duration({options.timeout, "--timeout"});
-    if (!limit) return print_error(limit.error()), kCouldNotStart;
+  if (!policy) return could_not_start(policy.error());
+  ForegroundOptions foreground{.argv = options.command, .timeout_ms = 0, .tty = options.tty == "always" || (options.tty == "auto" && at_a_terminal())};
+  if (options.timeout) {
+    const auto limit = policy::parse_duration({*options.timeout, "--timeout"});
+    if (!limit) return could_not_start(limit.error());
     foreground.timeout_ms = *limit;
   }
-  return run_in_foreground(*policy, foreground);
+  return run_in_foreground(*policy, foreground, outcome);
 }
 
 }  // namespace
@@ -38,12 +58,12 @@ void add_run(CLI::App& app, ExitStatus& status, bool selected) {
   auto options = std::make_shared<RunOptions>();
   options->policy.add_to(*verb);
   verb->add_option("--timeout", options->timeout, "End the command after this time, e.g. 30 or 10m")->type_name("TIME");
-  verb->add_option("--tty", options->tty, "A terminal of its own: auto (if all three of ours are terminals), always, never")
+  verb->add_option("--tty", options->tty, "A terminal of its own: auto (if all three of ours are terminals, and we are in the foreground), always, never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->type_name("WHEN");
   verb->add_option("--json", options->json, "Write the outcome to this file as JSON")->type_name("FILE");
   verb->add_option("command", options->command, "The command and its arguments, after --")->required()->type_name("CMD...");
-  verb->footer("Example: sandy run --timeout 10m -- make test");
+  verb->footer("Example: sandy run --timeout 10m -- make test\n" + std::string(kCommandStatuses));
   verb->positionals_at_end();
   verb->callback([options, &status] { status.value = run(*options); });
 }
@@ -53,6 +73,7 @@ void add_shell(CLI::App& app, ExitStatus& status, bool selected) {
   if (!selected) return;
   auto options = std::make_shared<RunOptions>();
   options->policy.add_to(*verb);
+  verb->footer(kCommandStatuses);
   verb->callback([options, &status] {
     if (::isatty(0) != 1) {
       print_error({"sandy shell", "standard input is not a terminal", "use `sandy run -- sh` for a script"});

@@ -10,6 +10,10 @@ namespace sandy::cli {
 // Exit statuses of `sandy` itself, as env(1), timeout(1) and shells have them. A command's own status is passed through.
 inline constexpr int kTimedOut = 124, kCouldNotStart = 125, kUsage = 2;
 
+inline constexpr char kCommandStatuses[] =
+    "Exit status: the command's own; 128+N after signal N; 124 after a time limit; 125 where the sandbox could not start;\n"
+    "126 and 127 where the command could not be run or was not found.";
+
 // Set by the verb that ran: what main() returns.
 struct ExitStatus {
   int value = 0;

@@ -131,7 +131,8 @@ Result<BubblewrapPlace> locate_bubblewrap() {
   BubblewrapPlace out;
   if (const char* own = std::getenv("SANDY_BWRAP"); own != nullptr && *own != '\0') {
     if (own[0] != '/' || !is_executable(own)) {
-      return fail("SANDY_BWRAP=" + printable(own), "is no absolute path of a program", "unset SANDY_BWRAP, or set it to a bubblewrap's path");
+      return fail("SANDY_BWRAP=" + printable(own), own[0] != '/' ? "is no absolute path" : "there is no program that can be run",
+                  "unset SANDY_BWRAP, or set it to a bubblewrap's path");
     }
     out.path = own;
     return out;

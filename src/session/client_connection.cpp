@@ -67,6 +67,7 @@ asio::awaitable<void> ClientConnection::handle(wire::Frame frame) {
 asio::awaitable<void> ClientConnection::create(const wire::Frame& frame) {
   const auto cut = frame.cut();
   if (!cut || cut->args.size() != 1) co_return end_error(frame.id, "policy", "create needs a policy");
+  if (const auto ready = check_machine(); !ready) co_return end_error(frame.id, "start", ready.error().text());
   auto planned = plan_json(cut->args[0]);
   if (!planned) co_return end_error(frame.id, "policy", planned.error().text());
   auto sandbox = co_await Sandbox::start(server_.io().get_executor(), std::move(*planned));

@@ -70,6 +70,12 @@ Result<std::string> compile_filter(const policy::Seccomp& policy) {
   return std::string(seccomp::as_bytes(*program));
 }
 
+// What doesn't depend on the policy is the same while we run.
+const Result<plan::HostFacts>& common_facts() {
+  static const Result<plan::HostFacts> facts = host::host_facts();
+  return facts;
+}
+
 }  // namespace
 
 policy::Caller this_caller() {
@@ -82,7 +88,7 @@ policy::Caller this_caller() {
       here.st_ino == named.st_ino) {
     cwd = shell;
   }
-  return {.home = host::home_directory(), .cwd = error ? "/" : cwd.string(), .state_dir = host::StateDirectory::likely_path(), .uid = ::geteuid()};
+  return {.home = host::home_directory(), .cwd = error ? std::string() : cwd.string(), .state_dir = host::StateDirectory::likely_path(), .uid = ::geteuid()};
 }
 
 Result<policy::SandboxPolicy> validate_here(const policy::PolicyDraft& draft) { return policy::validate(draft, this_caller()); }
@@ -98,9 +104,13 @@ Result<std::vector<policy::Weakening>> weakenings_here(const policy::SandboxPoli
   return policy::weakenings(policy, sockets);
 }
 
+Result<void> check_machine() {
+  if (const auto& facts = common_facts(); !facts) return std::unexpected(facts.error());
+  return {};
+}
+
 Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy) {
-  // The facts that don't depend on the policy are the same while we run.
-  static const Result<plan::HostFacts> common = host::host_facts();
+  const auto& common = common_facts();
   if (!common) return std::unexpected(common.error());
   plan::HostFacts facts = *common;
   if (auto r = host::add_policy_paths(policy.fields(), facts); !r) return std::unexpected(r.error());

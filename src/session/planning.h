@@ -29,6 +29,9 @@ Result<policy::SandboxPolicy> validate_here(const policy::PolicyDraft& draft);
 // is no fault: the policy may be for another host.
 Result<std::vector<policy::Weakening>> weakenings_here(const policy::SandboxPolicy& policy);
 
+// Whether this machine has what a sandbox of any policy needs, as far as that is known without starting one.
+Result<void> check_machine();
+
 // Resolves the policy's paths, checks again what they really are, makes the plan and compiles the filter. Starts nothing.
 Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy);
 

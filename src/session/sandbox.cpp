@@ -189,6 +189,7 @@ void Sandbox::fail_open(const std::string& reason) {
     wire::Frame end;
     end.id = id;
     end.header = {{"id", id}, {"ev", "end"}, {"error", "no_sandbox"}, {"detail", reason}};
+    if (timed_out_) end.header["wall_time"] = true;
     entry.sink->on_event(std::move(end));
   }
 }
@@ -233,7 +234,9 @@ asio::awaitable<void> Sandbox::limit_life() {
   auto self = shared_from_this();
   life_.expires_after(std::chrono::milliseconds(planned_.plan.wall_time_ms));
   const auto [error] = co_await life_.async_wait(kNoError);
-  if (!error && alive_) co_await close("the sandbox's time limit (limits.wall_time) was reached");
+  if (error || !alive_) co_return;
+  timed_out_ = true;
+  co_await close("the sandbox's time limit (limits.wall_time) was reached");
 }
 
 asio::awaitable<void> Sandbox::close(std::string reason) {

@@ -85,7 +85,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   std::map<std::uint32_t, Open> open_;
   std::uint32_t next_id_ = kFirstId;
   asio::posix::stream_descriptor ended_;  // bubblewrap's pidfd
-  bool alive_ = false, closing_ = false, gone_ = false;
+  bool alive_ = false, closing_ = false, gone_ = false, timed_out_ = false;
   asio::steady_timer closed_, life_;
   std::string end_reason_;
 };

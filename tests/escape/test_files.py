@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shutil
+import stat
 import subprocess
 import threading
 from collections.abc import Callable
@@ -443,3 +444,53 @@ def test_b137_files_of_a_supplementary_group(programs: pathlib.Path, open_direct
     # what the policy shows.
     got = Cli(programs, base, base / "ws").sh(f"cat {base}/other/file; id -G", "--read", base / "shown", **user)
     assert SECRET not in got.text and set(got.text.split()) <= {"1000", "65534"}
+
+
+# Programs that the host's users could run with the caller's identity. The directory is one that everybody may enter.
+SET_ID = """
+cp /bin/true t; chmod 4755 t; chmod 2755 t; chmod u+s t; install -m 6755 /bin/true i; cp t c; tar cf a.tar t 2>/dev/null
+python3 - <<'END'
+import ctypes, os, stat
+libc = ctypes.CDLL(None, use_errno=True)
+def attempt(call, *arguments):
+    try:
+        call(*arguments)
+    except OSError:
+        pass
+for bits in (0o4755, 0o2755, 0o6755):
+    attempt(os.chmod, "t", bits)
+    attempt(os.open, f"o{bits:o}", os.O_CREAT | os.O_WRONLY, bits)
+    attempt(os.mknod, f"n{bits:o}", stat.S_IFREG | bits)
+    fd = os.open("f", os.O_CREAT | os.O_WRONLY, 0o755)
+    attempt(os.fchmod, fd, bits)
+    libc.syscall(452, -100, b"t", bits, 0)
+    libc.creat(b"c%o" % bits, bits)
+    how = (ctypes.c_ulonglong * 3)(os.O_CREAT | os.O_WRONLY, bits, 0)
+    libc.syscall(437, -100, b"h%o" % bits, how, 24)
+    try:
+        temporary = os.open(".", os.O_TMPFILE | os.O_WRONLY, bits)
+        os.link(f"/proc/self/fd/{temporary}", f"l{bits:o}", follow_symlinks=True)
+    except OSError:
+        pass
+END
+ls
+"""
+
+
+def no_set_id_bits(sandy: Cli, ws: pathlib.Path) -> None:
+    ws.chmod(0o755)
+    got = sandy.sh(SET_ID)
+    assert {"t", "f", "c"} <= set(got.text.split()), got.error
+    with_bits = [entry.name for entry in ws.rglob("*") if entry.lstat().st_mode & (stat.S_ISUID | stat.S_ISGID)]
+    assert with_bits == []
+    host(SET_ID, cwd=ws)  # the control: outside they can be set
+    assert (ws / "t").stat().st_mode & stat.S_ISGID
+
+
+def test_no_set_id_bits_on_the_callers_files(sandy: Cli, ws: pathlib.Path) -> None:
+    no_set_id_bits(sandy, ws)
+
+
+@pytest.mark.root
+def test_no_set_id_bits_on_roots_files(sandy: Cli, ws: pathlib.Path) -> None:
+    no_set_id_bits(sandy, ws)

@@ -91,7 +91,7 @@ def test_b140_only_own_processes(sandy: Cli) -> None:
 def test_wall_time_ends_the_sandbox(sandy: Cli) -> None:
     process = sandy.start("run", "--wall-time", "1", "--", "sleep", "60")
     got = finish(process, timeout=20)
-    assert got.status == 125 and "wall_time" in got.error
+    assert got.status == 124 and "wall_time" in got.error
 
 
 def test_tmp_size_is_a_ceiling(sandy: Cli) -> None:

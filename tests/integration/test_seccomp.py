@@ -54,10 +54,7 @@ def test_b070_modes(sandy: Cli, policy: str) -> None:
     assert sandy.sh(script, "--seccomp", policy).ok().lines == ["700", "640", "600"]
     old = errno_of(sandy, '90, b"f", 0o4700' if platform.machine() == "x86_64" else '53, -100, b"f", 0o4700, 0', policy)
     new = errno_of(sandy, '452, -100, b"f", 0o4700, 0', policy)
-    if policy == "strict":
-        assert old == 1 and new in (1, 38)  # denied through both
-    else:
-        assert old == 0 and new in (0, 38)
+    assert old == 1 and new in (1, 38)  # denied through both
 
 
 @pytest.mark.parametrize("policy", POLICIES)

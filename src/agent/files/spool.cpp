@@ -116,7 +116,7 @@ FileResult<void> Spool::link_hidden(int directory) {
   const std::uint64_t bytes = bytes_;
   auto copied = copy_bytes(fd_.get(), named.get(), bytes);
   if (copied &&
-      (::fstat(fd_.get(), &info) != 0 || ::fchmod(named.get(), info.st_mode & 07777) != 0)) {
+      (::fstat(fd_.get(), &info) != 0 || ::fchmod(named.get(), info.st_mode & 01777) != 0)) {
     copied = errno_error(errno, "chmod");
   }
   fd_ = std::move(named);

@@ -196,7 +196,8 @@ FileResult<std::uint64_t> Writer::commit(std::stop_token stop) {
   Spool& spool = *state.spool;
   if (stop.stop_requested()) return file_error(Code::cancelled);
   std::optional<mode_t> mode = state.mode;
-  if (mode) *mode &= 07777;
+  // As the filter refuses them to commands.
+  if (mode && (*mode & 06000) != 0) return errno_error(EPERM, "set-id bits");
   if (!state.in_place) {
     if (!mode && state.exists) mode = state.old_mode;
     if (mode && ::fchmod(spool.fd(), *mode) != 0) return errno_error(errno, "chmod");

@@ -48,9 +48,9 @@ class WorkspaceNamesTest : public ::testing::TestWithParam<bool> {
     names.emplace(root, workspace, std::set<std::string, std::less<>>{"usr", "tmp"});
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
     ASSERT_EQ(names->descriptor(), -1);
-    names->sync();
+    names->sync(true);
   }
-  void sync() { names->sync(); }
+  void sync() { names->sync(true); }
 
   std::string top(const std::string& name) const { return root + "/" + name; }
   std::string inner(const std::string& name) const { return workspace + "/" + name; }
