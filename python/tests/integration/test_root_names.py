@@ -16,7 +16,7 @@ def test_what_a_command_makes_in_the_root_is_the_workspaces(tmp_path: pathlib.Pa
         assert sandbox.execute("cat out.txt /out.txt; cat tree/deep/link; /program && ./program && echo ran").output == "hi\nhi\n1\nran\n"
         assert sandbox.read("/out.txt").file_data["content"] == "hi"
         sandbox.execute("echo more >> /out.txt; cp /out.txt /tmp/x; mv /tmp/x /out.txt")
-        sandbox.execute("rm -r /program")
+        sandbox.execute("rm program")
     assert (tmp_path / "out.txt").read_text() == "hi\nmore\n"
     assert (tmp_path / "tree/deep/f").read_text() == "1\n" and os.readlink(tmp_path / "tree/deep/link") == "f"
     assert sorted(os.listdir(tmp_path)) == ["out.txt", "tree"]
