@@ -48,7 +48,7 @@ constexpr Row kRows[] = {
      "run sandy as the user outside of this namespace, or give it a range of users: unshare --map-auto --map-root-user, podman unshare", true},
     {"Can't find source path", "the user that bubblewrap runs as may not enter a directory on the way to what it has to show",
      "for a directory of yours: chmod o+x it and those above it; for Sandy's own: set XDG_STATE_HOME to a directory below one that all may enter", false},
-    {"Can't create file at", "a file or socket that is hidden from the sandbox went away while it started", "start it again", false},
+    {"Can't create file ", "a file or socket that is hidden from the sandbox went away while it started", "start it again", false},
     {"execvp", "the agent can't be executed in the sandbox", "install Sandy again, for this machine's processor; `sandy doctor` looks at its programs", false},
     {"Failed to make / slave", "bubblewrap may not change mount propagation: a security module, as of an outer container, refuses mounts",
      "let the container's AppArmor profile have the rules `userns,`, `mount,` and `pivot_root,` (docker run --security-opt apparmor=NAME); on a host, see what "

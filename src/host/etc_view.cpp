@@ -137,6 +137,8 @@ Result<EtcDirectory> etc_directory(const StateDirectory& state, const plan::EtcV
   }
   // Whoever is first wins; the other one's is the same.
   if (::renameat(state.fd(), making.c_str(), state.fd(), name.c_str()) != 0) (void)remove_tree(state.fd(), making);
+  // Only with a new one does their number grow.
+  sweep_etc_directories(state);
   return open_ready(state, name);
 }
 

@@ -207,6 +207,7 @@ Result<JsonValue> parse_json(std::string_view text, std::string_view subject,
   if (text.size() > limits.bytes) {
     return fail(std::string(subject), "larger than " + std::to_string(limits.bytes) + " bytes");
   }
+  if (text.empty()) return fail(std::string(subject), "is empty");
   TreeBuilder builder(text, subject, limits);
   const bool parsed = nlohmann::json::sax_parse(text, &builder);
   if (!parsed && !builder.failed()) return fail(std::string(subject), "not JSON");

@@ -49,7 +49,7 @@ const std::string kDeep = std::string(50000, '[') + std::string(50000, ']');
 
 INSTANTIATE_TEST_SUITE_P(
     Text, Refused,
-    testing::Values(Refusal{"", "p.json: line 1, column 1", "syntax error"},
+    testing::Values(Refusal{"", "p.json", "is empty"},
                     Refusal{"{", "p.json: line 1, column 2", "syntax error"},
                     Refusal{"{} x", "p.json: line 1, column 4", "syntax error"},
                     Refusal{"{\"version\": 1 /* c */}", "p.json: line 1, column 15", "syntax error"},

@@ -37,7 +37,8 @@ TEST(ParseJson, BuildsTheTree) {
 TEST(ParseJson, SyntaxErrorsHaveLineAndColumn) {
   EXPECT_EQ(refused("{\n  \"a\": 1,\n  x\n}").what, "policy: line 3, column 3");
   EXPECT_FALSE(refused("{\n x").why.empty());
-  for (const char* text : {"",   " ",   "{",    "[1,]",     "{\"a\":1,}", "{\"a\" 1}", "{'a': 1}",
+  EXPECT_EQ(refused("").text(), "policy: is empty");
+  for (const char* text : {" ",   "{",    "[1,]",     "{\"a\":1,}", "{\"a\" 1}", "{'a': 1}",
                            "01", "1 2", "{} x", "// c\n{}", "{/**/}",     "NaN",       "Infinity",
                            "-",  "+1",  ".5",   "1.",       "\"\t\"",     "\"\\x\"",   "tru"}) {
     EXPECT_TRUE(refused(text).what.starts_with("policy: line "))
