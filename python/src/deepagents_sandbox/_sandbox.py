@@ -36,7 +36,7 @@ class Sandbox(sandy.Sandbox, BaseSandbox):
     @property
     def id(self) -> str:
         """The sandbox's name, unique on this machine."""
-        return self._id
+        return self._place.id
 
     def execute(self, command: str, *, timeout: int | None = None) -> protocol.ExecuteResponse:
         """See `sandy.Sandbox.execute`."""
