@@ -1,10 +1,10 @@
 """Deep Agents in a sandbox on this machine: `Sandbox` is a backend for `create_deep_agent`.
 
-    from deepagents import create_deep_agent
-    from deepagents_sandbox import Sandbox
-
-    with Sandbox() as backend:
-        agent = create_deep_agent(model="anthropic:claude-sonnet-4-6", backend=backend)
+Example:
+    >>> from deepagents import create_deep_agent
+    >>> from deepagents_sandbox import Sandbox
+    >>> with Sandbox() as backend:
+    ...     agent = create_deep_agent(model="anthropic:claude-sonnet-4-6", backend=backend)
 
 The names are those of `sandy`, which needs no deepagents; the results are deepagents' own objects.
 """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+import dataclasses
+from typing import TYPE_CHECKING, Any, cast
 
 from deepagents.backends import protocol
 
@@ -10,11 +11,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import sandy
+    from deepagents_sandbox._offload import Offload
 
 
 def execute_response(result: sandy.ExecuteResponse) -> protocol.ExecuteResponse:
     """For `execute`."""
     return protocol.ExecuteResponse(output=result.output, exit_code=result.exit_code, truncated=result.truncated)
+
+
+def offload_result(result: Offload) -> protocol.ExecuteOffloadResult:
+    """For `execute_with_offload`."""
+    fields: dict[str, Any] = {"offloaded": result.stored, "response": execute_response(result.response)}
+    if any(field.name == "preview_has_truncation_marker" for field in dataclasses.fields(protocol.ExecuteOffloadResult)):
+        fields["preview_has_truncation_marker"] = result.marked  # not in deepagents 0.7.8
+    return protocol.ExecuteOffloadResult(**fields)
 
 
 def upload_responses(results: Sequence[sandy.FileUploadResponse]) -> list[protocol.FileUploadResponse]:

@@ -8,8 +8,9 @@ from deepagents.backends import protocol
 from deepagents.backends.sandbox import BaseSandbox
 
 import sandy
-from deepagents_sandbox import _results
+from deepagents_sandbox import _offload, _results
 from deepagents_sandbox._texts import TEXTS
+from sandy import _exec
 from sandy._texts import Texts
 
 
@@ -26,7 +27,7 @@ class Sandbox(sandy.Sandbox, BaseSandbox):
     """
 
     enable_capture_offload: bool = True
-    """Large output may be left in a file of the sandbox: the paths that deepagents uses for it can be written."""
+    """Large output of an agent's command is left in a file of the sandbox; the model gets its ends, and the path."""
 
     grep_exclude_dirs: tuple[str, ...] = BaseSandbox.grep_exclude_dirs
     """Directories that `grep` does not enter, at any depth."""
@@ -36,7 +37,7 @@ class Sandbox(sandy.Sandbox, BaseSandbox):
     @property
     def id(self) -> str:
         """The sandbox's name, unique on this machine."""
-        return self._id
+        return self._place.id
 
     def execute(self, command: str, *, timeout: int | None = None) -> protocol.ExecuteResponse:
         """See `sandy.Sandbox.execute`."""
@@ -45,6 +46,54 @@ class Sandbox(sandy.Sandbox, BaseSandbox):
     async def aexecute(self, command: str, *, timeout: int | None = None) -> protocol.ExecuteResponse:  # noqa: ASYNC109
         """See `sandy.Sandbox.aexecute`."""
         return _results.execute_response(await super().aexecute(command, timeout=timeout))
+
+    def execute_with_offload(
+        self,
+        command: str,
+        capture_path: str,
+        *,
+        max_inline_bytes: int,
+        max_capture_bytes: int | None = None,
+        timeout: int | None = None,
+    ) -> protocol.ExecuteOffloadResult:
+        """As `execute`, but output of more than `max_inline_bytes` goes into the file `capture_path` in the sandbox.
+
+        deepagents runs an agent's commands with it. The result then holds the first and the last lines. Of more than
+        `max_capture_bytes` (None is 10 MiB) the middle is left out. After a time limit there is the output so far.
+        """
+        if not self._captures():
+            return super().execute_with_offload(
+                command, capture_path, max_inline_bytes=max_inline_bytes, max_capture_bytes=max_capture_bytes, timeout=timeout
+            )
+        seconds = self._limit(timeout)
+        try:
+            made = self._shell(command, seconds, _offload.capture_size(max_capture_bytes))
+            done = self._call(_offload.run(self._place, made, capture_path, max_inline_bytes, seconds))
+        except (sandy.SandboxError, ValueError, OSError) as error:
+            done = _offload.Offload(_exec.failed_response(str(error)))
+        return _results.offload_result(done)
+
+    async def aexecute_with_offload(
+        self,
+        command: str,
+        capture_path: str,
+        *,
+        max_inline_bytes: int,
+        max_capture_bytes: int | None = None,
+        timeout: int | None = None,  # noqa: ASYNC109 - the agent's limit, which also kills
+    ) -> protocol.ExecuteOffloadResult:
+        """As `execute_with_offload`. When the task is cancelled, the command and all that it started are killed."""
+        if not self._captures():
+            return await super().aexecute_with_offload(
+                command, capture_path, max_inline_bytes=max_inline_bytes, max_capture_bytes=max_capture_bytes, timeout=timeout
+            )
+        seconds = self._limit(timeout)
+        try:
+            made = self._shell(command, seconds, _offload.capture_size(max_capture_bytes))
+            done = await self._acall(_offload.run(self._place, made, capture_path, max_inline_bytes, seconds))
+        except (sandy.SandboxError, ValueError, OSError) as error:
+            done = _offload.Offload(_exec.failed_response(str(error)))
+        return _results.offload_result(done)
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[protocol.FileUploadResponse]:
         """See `sandy.Sandbox.upload_files`."""
@@ -131,3 +180,8 @@ class Sandbox(sandy.Sandbox, BaseSandbox):
     ) -> protocol.GrepResult:
         """See `sandy.Sandbox.agrep`."""
         return _results.grep_result(await super().agrep(pattern, path, glob, max_count=max_count))
+
+    def _captures(self) -> bool:
+        """Whether the agent's own capture serves; a subclass that changes `execute` wants to see the commands of agents too."""
+        own = type(self).execute is Sandbox.execute and type(self).aexecute is Sandbox.aexecute
+        return own and self.enable_capture_offload

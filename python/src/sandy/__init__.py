@@ -1,9 +1,11 @@
-"""Sandy: runs commands that nobody vetted on this Linux machine, apart from it, without root, a daemon or a cloud.
+r"""Sandy: runs commands that nobody vetted on this Linux machine, apart from it, without root, a daemon or a cloud.
 
-    from sandy import Sandbox
-
-    with Sandbox(workspace="project", memory="2G") as sandbox:
-        outcome = sandbox.run("make test")
+Example:
+    >>> from sandy import Sandbox
+    >>> with Sandbox(workspace="project", open_files=1024, wall_time="10m") as sandbox:
+    ...     outcome = sandbox.run("ls | wc -l", timeout=60)
+    >>> outcome.reason, outcome.exit_code, outcome.stdout
+    ('exited', 0, b'1\n')
 
 The package has no run-time dependency. `deepagents_sandbox` has the same names, made for LangChain's Deep Agents.
 """

@@ -109,7 +109,12 @@ class Connection:
         # callbacks of the interrupted operation, which remove the number from its selector.
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
-        asyncio.get_running_loop().call_soon(self.close)
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self.close()  # a coroutine that was left behind by its loop, and is closed now
+            return
+        loop.call_soon(self.close)
 
     def send_descriptor(self, fields: dict[str, object], descriptor: int) -> None:
         """Sends a frame that carries a descriptor with its first byte (SCM_RIGHTS); blocking."""

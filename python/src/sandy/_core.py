@@ -7,11 +7,22 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
-from sandy import _exec, _files, _streams
+from sandy import _exec, _streams
+from sandy._arguments import (
+    check_flag,
+    check_keep,
+    check_seconds,
+    check_text,
+    check_texts,
+    encode_text,
+    encode_word,
+    wrong_type,
+)
 from sandy._errors import PolicyError, ProtocolError, SandboxError, SandboxGoneError, SandboxStartError
 from sandy._exchange import request, start
-from sandy._exec import MAX_KEEP, Command, OnOutput, Stdin, encode_env, encode_text
+from sandy._exec import Command, OnOutput, Stdin, encode_env
 from sandy._outcome import Outcome
+from sandy._place import Place, decode_path
 from sandy._policy import Amount, StrPath, build_policy
 from sandy._process import Serve, current_serve
 from sandy._wire import split_args
@@ -26,7 +37,6 @@ T = TypeVar("T")
 
 DEFAULT_TIMEOUT = 30 * 60
 DEFAULT_MAX_OUTPUT = 1_048_576
-MAX_TIMEOUT = 10 * 366 * 24 * 3600
 CREATE_PATIENCE = 120.0
 
 
@@ -73,8 +83,9 @@ class SandboxCore:
             pass_env: Names of variables of this process to pass on, where they are set.
             policy: A policy file, or a policy as a mapping; the other arguments are added to it and must not contradict it.
             timeout: Seconds that `execute` and `run` give a command by default; 0 is no limit.
-            max_output_bytes: Bytes of output to keep, of each command and stream; of more the middle is left out.
-            seccomp: `"default"`, `"strict"`, or the path of a policy file.
+            max_output_bytes: Bytes of output to keep, of each command and stream, up to 67108864 (64 MiB); of more the middle
+                is left out.
+            seccomp: `"default"`, `"strict"`, the path of a policy file, or an object as in a policy: `{"file": path}`.
             hostname: The host name seen inside.
             allow_domains: What can be reached: names, `*.name`, with `:port`. None is no network; an empty list reaches nothing.
             deny_domains: Exceptions from `allow_domains`.
@@ -92,12 +103,13 @@ class SandboxCore:
             best_effort: Start also where the machine can't enforce a limit that was given; `degraded` then names it.
 
         Raises:
-            SandboxStartError: If it can't start here; the text says why and how to fix that. PolicyError, which is one, if
-                the policy is not valid.
+            SandboxStartError: If it can't start on this machine; the text says why and how to fix that. PolicyError, which is
+                one, if the policy is not valid.
+            TypeError: If an argument has a wrong type.
             ValueError: If an argument contradicts `policy`, or makes no sense.
         """
-        self._timeout = _seconds(timeout)
-        self._keep = _keep(max_output_bytes)
+        self._timeout = check_seconds(timeout)
+        self._keep = check_keep(max_output_bytes)
         limits: dict[str, Amount | bool | None] = {
             "memory": memory,
             "swap": swap,
@@ -127,11 +139,10 @@ class SandboxCore:
             limits=limits,
         )
         self._serve, created = _create(document)
-        self._id = created.id
-        self._workspace, self._home = created.workspace, created.home
+        self._place = created.place
         self._degraded = created.degraded
         self._closed = False
-        self._finalizer = weakref.finalize(self, self._serve.close_in_background, self._id)
+        self._finalizer = weakref.finalize(self, self._serve.close_in_background, self._place.id)
         # At exit the server's end takes all sandboxes at once.
         self._finalizer.atexit = False
 
@@ -140,17 +151,17 @@ class SandboxCore:
     @property
     def id(self) -> str:
         """The sandbox's name, unique on this machine."""
-        return self._id
+        return self._place.id
 
     @property
     def workspace(self) -> str:
         """Where the workspace is inside: the working directory of commands."""
-        return self._workspace
+        return self._place.workspace
 
     @property
     def home(self) -> str:
         """The home directory inside."""
-        return self._home
+        return self._place.home
 
     @property
     def degraded(self) -> tuple[str, ...]:
@@ -164,7 +175,7 @@ class SandboxCore:
 
     def __repr__(self) -> str:
         """Names the class, the sandbox, and whether it is closed."""
-        return f"<{type(self).__module__}.{type(self).__qualname__} {self._id}{' closed' if self._closed else ''}>"
+        return f"<{type(self).__module__}.{type(self).__qualname__} {self._place.id}{' closed' if self._closed else ''}>"
 
     # How it ends.
 
@@ -174,7 +185,7 @@ class SandboxCore:
             return
         self._closed = True
         try:
-            self._serve.run(request(start("close", sandbox=self._id)))
+            self._serve.run(request(start("close", sandbox=self._place.id)))
         except SandboxGoneError:
             return  # what is gone is closed
 
@@ -184,7 +195,7 @@ class SandboxCore:
             return
         self._closed = True
         try:
-            await self._serve.arun(request(start("close", sandbox=self._id)))
+            await self._serve.arun(request(start("close", sandbox=self._place.id)))
         except SandboxGoneError:
             return
 
@@ -223,19 +234,23 @@ class SandboxCore:
         Args:
             command: A program with its arguments, or a shell command line.
             stdin: What it reads: bytes, text, a binary file object, or an iterable of bytes. None is nothing.
-            cwd: Its working directory; None is the workspace.
+            cwd: Its working directory; None is the workspace, `~` the home.
             env: Variables to set for it.
             timeout: Seconds; None is the sandbox's default, 0 is no limit.
-            max_output_bytes: Bytes to keep of each stream; None is the sandbox's default.
+            max_output_bytes: Bytes to keep of each stream, up to 67108864 (64 MiB); None is the sandbox's default.
             merge: Whether standard error goes into standard output, in the order in which they are written.
             on_output: Gets the output as it comes, as `on_output("stdout", b"...")`; none is kept then, and none is left out.
 
         Raises:
             SandboxError: If the sandbox is closed or gone.
+            TypeError: If an argument has a wrong type, also a piece of `stdin`.
             ValueError: If an argument makes no sense.
+
+        Whatever ends the call early (an exception of `stdin` or `on_output`, KeyboardInterrupt) kills the command with all that
+        it started.
         """
         made = self._command(command, stdin, cwd, env, timeout, max_output_bytes, merge=merge, on_output=on_output)
-        return _exec.to_outcome(self._call(_exec.run_command(self._id, made)), self._degraded)
+        return _exec.to_outcome(self._call(_exec.run_command(self._place.id, made)), self._degraded)
 
     async def arun(
         self,
@@ -251,14 +266,14 @@ class SandboxCore:
     ) -> Outcome:
         """As `run`. When the task is cancelled, the command and all that it started are killed."""
         made = self._command(command, stdin, cwd, env, timeout, max_output_bytes, merge=merge, on_output=on_output)
-        return _exec.to_outcome(await self._acall(_exec.run_command(self._id, made)), self._degraded)
+        return _exec.to_outcome(await self._acall(_exec.run_command(self._place.id, made)), self._degraded)
 
     def upload(self, local: LocalFile, remote: str) -> int:
         """Uploads one file of any size in constant memory.
 
         Args:
             local: A path, whose permission bits are kept, or a binary file object.
-            remote: Where it goes; it appears there whole or not at all.
+            remote: Where it goes; it appears there whole or not at all. `~/` is the home in the sandbox, here and below.
 
         Returns:
             The number of bytes.
@@ -268,11 +283,11 @@ class SandboxCore:
             SandboxError: If the sandbox is closed or gone.
             OSError: If the local file can't be read.
         """
-        return self._call(_streams.upload(self._id, local, remote))
+        return self._call(_streams.upload(self._place, local, remote))
 
     async def aupload(self, local: LocalFile, remote: str) -> int:
         """As `upload`; the local file is read in the event loop, a quarter of a megabyte at a time."""
-        return await self._acall(_streams.upload(self._id, local, remote))
+        return await self._acall(_streams.upload(self._place, local, remote))
 
     def download(self, remote: str, local: LocalFile, *, max_bytes: int | None = None) -> int:
         """Downloads one file of any size in constant memory.
@@ -288,13 +303,14 @@ class SandboxCore:
         Raises:
             SandboxFileError: If the sandbox refuses it.
             SandboxError: If the sandbox is closed or gone.
-            OSError: If the local file can't be written.
+            OSError: If the local file can't be written. A directory, or what is no regular file, is refused before anything is
+                fetched.
         """
-        return self._call(_streams.download(self._id, remote, local, max_bytes))
+        return self._call(_streams.download(self._place, remote, local, max_bytes))
 
     async def adownload(self, remote: str, local: LocalFile, *, max_bytes: int | None = None) -> int:
         """As `download`; the local file is written in the event loop, a quarter of a megabyte at a time."""
-        return await self._acall(_streams.download(self._id, remote, local, max_bytes))
+        return await self._acall(_streams.download(self._place, remote, local, max_bytes))
 
     # For subclasses.
 
@@ -308,11 +324,11 @@ class SandboxCore:
 
     def _check_open(self) -> None:
         if self._closed:
-            msg = f"sandbox {self._id} is closed"
+            msg = f"sandbox {self._place.id} is closed"
             raise SandboxError(msg)
 
     def _limit(self, timeout: float | None) -> float:
-        return self._timeout if timeout is None else _seconds(timeout)
+        return self._timeout if timeout is None else check_seconds(timeout)
 
     def _command(
         self,
@@ -326,18 +342,15 @@ class SandboxCore:
         merge: bool,
         on_output: OnOutput | None,
     ) -> Command:
-        shell = isinstance(command, str)
-        argv = (encode_text(command),) if isinstance(command, str) else tuple(encode_text(word) for word in command)
-        if not argv:
-            msg = "a command needs at least the name of a program"
-            raise ValueError(msg)
+        if on_output is not None and not callable(on_output):
+            raise wrong_type("on_output", on_output, 'a callable that takes ("stdout" or "stderr", bytes)')
         return Command(
-            argv=argv,
-            shell=shell,
+            argv=_argv(command),
+            shell=isinstance(command, str),
             timeout=self._limit(timeout),
-            keep=self._keep if max_output_bytes is None else _keep(max_output_bytes),
-            merge=merge,
-            cwd=encode_text(cwd or ""),
+            keep=self._keep if max_output_bytes is None else check_keep(max_output_bytes),
+            merge=check_flag("merge", merge),
+            cwd=b"" if cwd is None else encode_word("cwd", self._place.expand(check_text("cwd", cwd, "a str or None"))),
             env=encode_env(env),
             stdin=stdin,
             on_output=on_output,
@@ -347,16 +360,15 @@ class SandboxCore:
 class _Created(NamedTuple):
     """What the program says of a new sandbox."""
 
-    id: str
+    place: Place
     degraded: tuple[str, ...]
-    workspace: str
-    home: str
 
 
 def _create(document: bytes) -> tuple[Serve, _Created]:
     serve = current_serve()
     try:
         reply = serve.run(request(start("create", (document,), patience=CREATE_PATIENCE)))
+        # "start" is for what this machine lacks, and "policy" for what is wrong wherever it runs.
         if reply.error == "policy":
             raise PolicyError.from_text(reply.detail)
         if reply.error is not None:
@@ -371,18 +383,16 @@ def _parse_created(reply: Reply) -> _Created:
     if not isinstance(identity, str) or not isinstance(degraded, list) or len(strings) != 2:  # noqa: PLR2004 - as in the protocol
         msg = f"an impossible answer to create: {reply.end!r}"
         raise ProtocolError(msg)
-    return _Created(identity, tuple(map(str, degraded)), *map(_files.decode_path, strings))
+    return _Created(Place(identity, *map(decode_path, strings)), tuple(map(str, degraded)))
 
 
-def _seconds(timeout: float) -> float:
-    if not 0 <= timeout <= MAX_TIMEOUT:
-        msg = f"timeout is {timeout!r}: it must be a number of seconds from 0 (no limit) to {MAX_TIMEOUT}"
+def _argv(command: str | Sequence[str]) -> tuple[bytes, ...]:
+    if isinstance(command, str):
+        return (encode_text("command", command),)
+    if isinstance(command, (bytes, bytearray, memoryview, Mapping, os.PathLike)) or not isinstance(command, Iterable):
+        raise wrong_type("command", command, "a str (a shell command line) or a list of str (a program and its arguments)")
+    words = tuple(encode_word(f"command[{at}]", word) for at, word in enumerate(check_texts("command", command)))
+    if not words:
+        msg = "command is empty: it needs at least the name of a program"
         raise ValueError(msg)
-    return timeout
-
-
-def _keep(max_output_bytes: int) -> int:
-    if not 0 <= max_output_bytes <= MAX_KEEP:
-        msg = f"max_output_bytes is {max_output_bytes!r}: it must be from 0 to {MAX_KEEP}"
-        raise ValueError(msg)
-    return int(max_output_bytes)
+    return words

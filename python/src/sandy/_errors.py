@@ -8,7 +8,9 @@ class SandboxError(Exception):
 
 
 class SandboxStartError(SandboxError):
-    """A sandbox could not start, so nothing ran.
+    """A sandbox could not start, so nothing ran: this machine lacks something, or PolicyError: the policy is not valid.
+
+    What a machine lacks (bubblewrap, user namespaces) is never a PolicyError, and `sandy doctor` says how to get it.
 
     Attributes:
         what: What was asked for.
@@ -37,7 +39,10 @@ class SandboxStartError(SandboxError):
 
 
 class PolicyError(SandboxStartError):
-    """The policy is not valid: a wrong key, type or pattern, or two rules that contradict each other."""
+    """The policy is not valid: a wrong key, type or pattern, or two rules that contradict each other.
+
+    Its text names the key. To mend it is to change the policy, or the arguments of `Sandbox`, and not the machine.
+    """
 
 
 class SandboxGoneError(SandboxError):

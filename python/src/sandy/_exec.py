@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
+import re
 import signal as signals
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
 
 from sandy import _plain
+from sandy._arguments import check_variables, encode_text, encode_word, wrong_type
 from sandy._errors import ProtocolError, SandboxGoneError
 from sandy._exchange import Credits, Feed, Reply, Send, receive, start
 from sandy._outcome import SANDBOX_FAILED, TIMED_OUT, Outcome, Reason, signal_name
@@ -23,7 +26,8 @@ Stream = Literal["stdout", "stderr"]
 OnOutput: TypeAlias = Callable[[Stream, bytes], None]
 Stdin: TypeAlias = bytes | bytearray | memoryview | str | IO[bytes] | Iterable[bytes] | None
 
-MAX_KEEP: Final = 67_108_864
+_STDIN: Final = "bytes, a str, a file object opened in binary mode, or an iterable of bytes"
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _GRACE: Final = 30.0
 """Seconds beyond a command's own time limit after which no answer means that the sandbox is broken."""
 
@@ -46,27 +50,19 @@ class Command:
     on_output: OnOutput | None = None
 
 
-def encode_text(text: str) -> bytes:
-    """The bytes of a text; those that came from bytes that are not UTF-8 (surrogateescape) become these bytes again.
-
-    Raises:
-        ValueError: If it has other lone surrogates, which no bytes stand for.
-    """
-    return text.encode("utf-8", "surrogateescape")
-
-
 def encode_env(env: Mapping[str, str] | None) -> tuple[bytes, ...]:
     """`NAME=value` strings.
 
     Raises:
-        ValueError: If a name is empty or has `=`, or one of them has a NUL.
+        TypeError: If it is no mapping of texts to texts.
+        ValueError: If a name is none that a variable can have, or a value has a NUL.
     """
     pairs = []
-    for name, value in (env or {}).items():
-        if not name or "=" in name or "\0" in name or "\0" in value:
-            msg = f"env: {name!r} can't be a variable's name, or its value has a NUL"
+    for name, value in ({} if env is None else check_variables("env", env)).items():
+        if not _VARIABLE.fullmatch(name):
+            msg = f'env: {name!r} is not the name of a variable: use letters, digits and "_", and no digit first'
             raise ValueError(msg)
-        pairs.append(encode_text(name) + b"=" + encode_text(value))
+        pairs.append(name.encode() + b"=" + encode_word(f"env[{name!r}]", value))
     return tuple(pairs)
 
 
@@ -80,6 +76,10 @@ class _Output:
 
     def add(self, frame: Frame) -> None:
         (self.tail if frame.header.get("tail") is True else self.head).append(frame.payload)
+
+    def at_line_start(self) -> bool:
+        last = next((piece for piece in reversed([*self.head, *self.tail]) if piece), b"\n")
+        return last.endswith(b"\n")
 
     def join(self) -> bytes:
         if not self.omitted:
@@ -181,18 +181,24 @@ def _stdin(stdin: Stdin) -> tuple[Feed | None, bytes]:
     if stdin is None:
         return None, b""
     if isinstance(stdin, str):
-        stdin = encode_text(stdin)
+        stdin = encode_text("stdin", stdin)
     if isinstance(stdin, (bytes, bytearray, memoryview)):
-        if len(stdin) <= WINDOW:
-            return None, bytes(stdin)
-        return Feed(iter((bytes(stdin),))), b""
-    reader = getattr(stdin, "read", None)
-    if reader is None:
-        return Feed(iter(stdin)), b""
-    return Feed(read_pieces(cast("IO[bytes]", stdin))), b""
+        data = bytes(stdin)
+        return (None, data) if len(data) <= WINDOW else (Feed(iter((data,))), b"")
+    # Nothing is started for what can be known to be wrong; of an iterable only its pieces tell.
+    if is_binary_file(stdin, "read"):
+        return Feed(read_pieces("stdin", cast("IO[bytes]", stdin))), b""
+    if isinstance(stdin, (io.TextIOBase, Mapping)) or not isinstance(stdin, Iterable):
+        raise wrong_type("stdin", stdin, _STDIN)
+    return Feed(_pieces(stdin)), b""
 
 
-def read_pieces(file: IO[bytes]) -> Iterator[bytes]:
+def is_binary_file(value: object, method: str) -> bool:
+    """Whether it is a file object that can be read or written, and not known to do so with text."""
+    return callable(getattr(value, method, None)) and not isinstance(value, io.TextIOBase)
+
+
+def read_pieces(name: str, file: IO[bytes]) -> Iterator[bytes]:
     """The content of a binary file object, a frame at a time.
 
     Raises:
@@ -200,8 +206,15 @@ def read_pieces(file: IO[bytes]) -> Iterator[bytes]:
     """
     while piece := file.read(MAX_DATA):
         if not isinstance(piece, (bytes, bytearray, memoryview)):
-            msg = f"the file object gives {type(piece).__name__}: open it in binary mode"
+            msg = f"{name}: the file object gives {type(piece).__name__}, not bytes: open it in binary mode"
             raise TypeError(msg)
+        yield bytes(piece)
+
+
+def _pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    for piece in pieces:
+        if not isinstance(piece, (bytes, bytearray, memoryview)):
+            raise wrong_type("a piece of stdin", piece, "bytes")
         yield bytes(piece)
 
 
@@ -249,12 +262,14 @@ def to_response(ended: Ended, timeout: float) -> _plain.ExecuteResponse:
     reply = ended.reply
     if reply.error is not None:
         return failed_response(error_sentence(reply))
-    output = ended.stdout.text()
-    status = _Status(reply)
-    note = status.note(timeout)
-    if note:
-        output += f"{'' if not output or output.endswith(chr(10)) else chr(10)}[sandy] {note}\n"
-    return _plain.ExecuteResponse(output=output, exit_code=status.exit_code, truncated=bool(ended.stdout.omitted))
+    output = ended.stdout.text() + closing_note(ended, timeout)
+    return _plain.ExecuteResponse(output=output, exit_code=_Status(reply).exit_code, truncated=bool(ended.stdout.omitted))
+
+
+def closing_note(ended: Ended, timeout: float) -> str:
+    """The last line of what a model gets, or "" where the exit status says it all."""
+    note = _Status(ended.reply).note(timeout)
+    return f"{'' if ended.stdout.at_line_start() else chr(10)}[sandy] {note}\n" if note else ""
 
 
 def failed_response(sentence: str) -> _plain.ExecuteResponse:

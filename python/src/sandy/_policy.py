@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+
+from sandy._arguments import check_flag, check_list, check_path, check_text, check_texts, check_variables, encode_text, wrong_type
 
 StrPath: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Amount: TypeAlias = int | float | str
@@ -27,9 +30,12 @@ def load_policy(policy: StrPath | Mapping[str, Any] | None) -> dict[str, Any]:
     if policy is None:
         return {"version": 1}
     if isinstance(policy, Mapping):
-        copy: dict[str, Any] = json.loads(json.dumps(policy))  # deep, and sure to be JSON
+        # Deep, and sure to be JSON.
+        copy: dict[str, Any] = json.loads(json.dumps(policy, default=_policy_value))
         copy.setdefault("version", 1)
         return _with_absolute_paths(copy)
+    if not isinstance(policy, (str, bytes, os.PathLike)):
+        raise wrong_type("policy", policy, "the path of a policy file, or a policy as a mapping")
     name = os.fsdecode(policy)
     with Path(name).open("rb") as file:
         text = file.read(_MAX_FILE + 1)
@@ -69,35 +75,45 @@ def build_policy(
 
     Raises:
         ValueError: If a keyword contradicts the base; the message names both.
-        TypeError: If a list is given as one string.
+        TypeError: If an argument has a wrong type.
     """
     merge = _Merge(load_policy(base))
     if workspace is not None:
-        merge.value("workspace", "filesystem.workspace.path", path_json(workspace))
+        merge.value("workspace", "filesystem.workspace.path", path_json("workspace", workspace))
         merge.value("workspace", "filesystem.workspace.mode", "bind")
         merge.default("filesystem.workspace.mount", _WORKSPACE_MOUNT)
     for name, paths in (("read", read), ("write", write), ("deny", deny)):
-        merge.items(name, f"filesystem.{name}", [path_json(path) for path in _listed(name, paths)])
+        merge.items(name, f"filesystem.{name}", _paths(name, paths))
     if allow_domains is not None:
         merge.value("allow_domains", "network.mode", "allowlist")
-        merge.items("allow_domains", "network.allow", _listed("allow_domains", allow_domains), keep_empty=True)
-    merge.items("deny_domains", "network.deny", _listed("deny_domains", deny_domains))
-    merge.items("allow_private", "network.allow_private", _listed("allow_private", allow_private))
+        merge.items("allow_domains", "network.allow", check_texts("allow_domains", allow_domains), keep_empty=True)
+    merge.items("deny_domains", "network.deny", check_texts("deny_domains", deny_domains))
+    merge.items("allow_private", "network.allow_private", check_texts("allow_private", allow_private))
     if seccomp is not None:
         merge.value("seccomp", "seccomp", _seccomp_json(seccomp))
-    merge.environment(env or {}, _listed("pass_env", pass_env))
+    merge.environment({} if env is None else check_variables("env", env), check_texts("pass_env", pass_env))
     if hostname is not None:
-        merge.value("hostname", "process.hostname", hostname)
+        merge.value("hostname", "process.hostname", check_text("hostname", hostname))
     for name, amount in limits.items():
         if amount is not None:
-            merge.value(name, f"limits.{name}", amount)
+            merge.value(name, f"limits.{name}", _amount(name, amount))
     return json.dumps(merge.policy, allow_nan=False).encode()
 
 
-def path_json(path: StrPath) -> str | dict[str, str]:
-    """A host path as the policy writes it. Relative ones are from here: the program's current directory is another."""
-    raw = os.fsencode(path)
-    tilde = isinstance(path, str) and (path == "~" or path.startswith("~/"))
+def path_json(name: str, path: StrPath) -> str | dict[str, str]:
+    """A host path as the policy writes it. Relative ones are from here: the program's current directory is another.
+
+    Raises:
+        TypeError: If it is no path; `name` says which.
+    """
+    plain = os.fspath(check_path(name, path))
+    try:
+        raw = os.fsencode(plain)
+    except UnicodeEncodeError as error:
+        msg = f"{name} is not valid text: {error}"
+        raise ValueError(msg) from error
+    # As bytes, "~" means itself.
+    tilde = isinstance(plain, str) and (plain == "~" or plain.startswith("~/"))
     if not tilde and not raw.startswith(b"/"):
         raw = os.path.join(os.getcwdb(), raw) if raw else raw
     return _text_json(raw)
@@ -110,38 +126,76 @@ def _with_absolute_paths(policy: dict[str, Any]) -> dict[str, Any]:
         for name in ("read", "write", "deny"):
             rules = filesystem.get(name)
             if isinstance(rules, list):
-                filesystem[name] = [path_json(rule) if isinstance(rule, str) else rule for rule in rules]
+                filesystem[name] = [_absolute_json(rule) for rule in rules]
         _make_absolute(filesystem.get("workspace"), "path")
     _make_absolute(policy.get("seccomp"), "file")
     return policy
 
 
 def _make_absolute(table: object, name: str) -> None:
-    if isinstance(table, dict) and isinstance(table.get(name), str):
-        table[name] = path_json(table[name])
+    if isinstance(table, dict) and name in table:
+        table[name] = _absolute_json(table[name])
+
+
+def _absolute_json(path: Any) -> Any:  # noqa: ANN401 - JSON
+    """A path of a policy, in each of the two ways to write one: a text, or an object with the bytes in base64."""
+    if isinstance(path, str) and path:
+        return path_json("policy", path)
+    if isinstance(path, dict) and path.keys() == {"bytes"} and isinstance(path["bytes"], str):
+        try:
+            raw = base64.b64decode(path["bytes"], validate=True)
+        except (binascii.Error, ValueError):
+            return path
+        # What is absolute stays as it is: as bytes, "~" and "*" mean themselves.
+        return path if raw.startswith(b"/") or not raw else _bytes_json(os.path.join(os.getcwdb(), raw))
+    return path
+
+
+def _policy_value(value: object) -> object:
+    """What a policy as a mapping may have besides JSON's types: paths, and mappings that are no dict.
+
+    Raises:
+        TypeError: If it is something else.
+    """
+    if isinstance(value, (bytes, os.PathLike)):
+        return path_json("policy", value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise wrong_type("a value in policy", value, "one that JSON has, or a path")
+
+
+def _paths(name: str, paths: Iterable[StrPath]) -> list[str | dict[str, str]]:
+    return [path_json(f"{name}[{at}]", path) for at, path in enumerate(check_list(name, paths, "paths"))]
+
+
+def _amount(name: str, amount: object) -> Amount | bool:
+    if name == "best_effort":
+        return check_flag(name, amount)
+    if isinstance(amount, bool) or not isinstance(amount, (int, float, str)):
+        raise wrong_type(name, amount, 'a number, or a str such as "512M", "10m" or "1.5"')
+    return amount
 
 
 def _text_json(raw: bytes) -> str | dict[str, str]:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        return {"bytes": base64.b64encode(raw).decode()}
+        return _bytes_json(raw)
+
+
+def _bytes_json(raw: bytes) -> dict[str, str]:
+    return {"bytes": base64.b64encode(raw).decode()}
 
 
 def _seccomp_json(seccomp: str | os.PathLike[str] | Mapping[str, Any]) -> Any:  # noqa: ANN401 - JSON
     if isinstance(seccomp, Mapping):
-        return dict(seccomp)
+        policy: dict[str, Any] = json.loads(json.dumps(seccomp, default=_policy_value))
+        _make_absolute(policy, "file")
+        return policy
+    check_path("seccomp", seccomp)
     if isinstance(seccomp, str) and "/" not in seccomp and not seccomp.endswith(".json"):
         return seccomp
-    return {"file": path_json(seccomp)}
-
-
-def _listed(name: str, values: Iterable[Any]) -> list[Any]:
-    # A lone string is an iterable of letters, and read="/" would quietly mean something else than it looks like.
-    if isinstance(values, (str, bytes, os.PathLike)):
-        msg = f"{name} takes a list: write {name}=[{values!r}]"
-        raise TypeError(msg)
-    return list(values)
+    return {"file": path_json("seccomp", seccomp)}
 
 
 def _without_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -187,7 +241,7 @@ class _Merge:
     def environment(self, env: Mapping[str, str], passed: list[str]) -> None:
         """Sets variables, and takes those to be passed from this process as it is now, not as it was at the first sandbox."""
         for name, value in env.items():
-            self._variable("env", name, _text_json(os.fsencode(value)))
+            self._variable("env", name, _text_json(encode_text(f"env[{name!r}]", value)))
         names = list(passed)
         table = self.policy.get("environment")
         if isinstance(table, dict) and isinstance(table.get("pass"), list):

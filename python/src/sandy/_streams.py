@@ -3,54 +3,61 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, TypeAlias
 
+from sandy._arguments import check_count, check_text, wrong_type
 from sandy._errors import SandboxFileError, SandboxGoneError
 from sandy._exchange import Reply, request, start
-from sandy._exec import error_sentence, read_pieces
-from sandy._files import encode_path, store_stream
+from sandy._exec import error_sentence, is_binary_file, read_pieces
+from sandy._files import store_stream
 from sandy._texts import transfer_error
 
 if TYPE_CHECKING:
     from sandy._exchange import Exchange
+    from sandy._place import Place
 
 LocalFile: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes] | IO[bytes]
 
 
-def upload(sandbox: str, local: LocalFile, remote: str) -> Exchange[int]:
+def upload(place: Place, local: LocalFile, remote: str) -> Exchange[int]:
     """Uploads a local file or a binary file object; returns the number of bytes.
 
     Raises:
         SandboxFileError: If the sandbox refuses.
         OSError: If the local file can't be read.
     """
-    raw = _remote(remote)
+    raw = _remote(place, remote)
     with _source(local) as (file, mode):
-        reply = yield from store_stream(sandbox, raw, read_pieces(file), mode)
+        reply = yield from store_stream(place, raw, read_pieces("local", file), mode)
     _check(remote, reply)
     return reply.number("bytes")
 
 
-def download(sandbox: str, remote: str, local: LocalFile, max_bytes: int | None) -> Exchange[int]:
+def download(place: Place, remote: str, local: LocalFile, max_bytes: int | None) -> Exchange[int]:
     """Downloads to a local file, which appears whole or not at all, or into a binary file object.
 
     Raises:
         SandboxFileError: If the sandbox refuses.
         OSError: If the local file can't be written.
     """
-    raw = _remote(remote)
+    raw = _remote(place, remote)
+    if max_bytes is not None and check_count("max_bytes", max_bytes, "a number of bytes, as an int, or None") < 0:
+        msg = f"max_bytes is {max_bytes}: it must not be negative"
+        raise ValueError(msg)
     with _target(local) as file:
-        reply = yield from request(start("download", (raw,), sandbox=sandbox, max_bytes=max_bytes), file.write)
+        reply = yield from request(start("download", (raw,), sandbox=place.id, max_bytes=max_bytes), file.write)
         _check(remote, reply)
     return reply.number("bytes")
 
 
-def _remote(path: str) -> bytes:
-    raw = encode_path(path)
+def _remote(place: Place, path: str) -> bytes:
+    raw = place.encode(check_text("remote", path))
     if raw is None:
         raise SandboxFileError(path, "invalid_path")
     return raw
@@ -69,19 +76,27 @@ def _source(local: LocalFile) -> Iterator[tuple[IO[bytes], int | None]]:
     if isinstance(local, (str, bytes, os.PathLike)):
         with open(local, "rb") as file:
             yield file, os.fstat(file.fileno()).st_mode & 0o777
-    else:
+    elif is_binary_file(local, "read"):
         yield local, None
+    else:
+        raise wrong_type("local", local, "a path (str, bytes or os.PathLike) or a file object opened in binary mode")
 
 
 @contextmanager
 def _target(local: LocalFile) -> Iterator[IO[bytes]]:
     """A file to write; a named one replaces what has its name when all went well."""
     if not isinstance(local, (str, bytes, os.PathLike)):
+        if not is_binary_file(local, "write"):
+            raise wrong_type("local", local, "a path (str, bytes or os.PathLike) or a file object opened in binary mode")
         yield local
         return
     name = os.fsdecode(local)
+    _check_replaceable(name)
     part = os.path.join(os.path.dirname(name), f".{os.path.basename(name)[:100]}.{secrets.token_hex(8)}.part")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}: a file can't be made in the directory of", name) from error
     try:
         with open(descriptor, "wb") as file:
             yield file
@@ -90,3 +105,23 @@ def _target(local: LocalFile) -> Iterator[IO[bytes]]:
         with contextlib.suppress(OSError):
             os.unlink(part)
         raise
+
+
+def _check_replaceable(name: str) -> None:
+    """Refuses what a file can't replace, or should not, before anything is fetched.
+
+    Raises:
+        OSError: If there is a directory, or no regular file: a device or a pipe would be gone.
+    """
+    if not name:
+        raise FileNotFoundError(errno.ENOENT, "the local path is empty; name the file to write", name)
+    try:
+        mode = os.stat(name).st_mode
+    except FileNotFoundError:
+        if name.endswith("/"):
+            raise IsADirectoryError(errno.EISDIR, "that names a directory; name the file to write", name) from None
+        return
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "that is a directory; name the file to write in it", name)
+    if not stat.S_ISREG(mode):
+        raise FileExistsError(errno.EEXIST, "that is no regular file; open it and give the file object to write to it", name)

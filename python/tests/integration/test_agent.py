@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,6 +38,9 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("execute", {"command": "seq 200000"}),
     ("read_file", {"file_path": "/large_tool_results/call_6", "offset": 199_998}),
     ("execute", {"command": "exit 3"}),
+    ("execute", {"command": "echo so far; sleep 60", "timeout": 1}),
+    ("execute", {"command": "sleep 60 & echo begun"}),
+    ("glob", {"pattern": "/workspace/*/*.py"}),
 ]
 
 
@@ -55,13 +59,19 @@ def check(said: list[str]) -> None:
     assert len(said[6]) < 10_000
     assert "200000" in said[7]
     assert "failed with exit code 3" in said[8]
+    assert said[9].startswith("so far\n[sandy] the command timed out after 1 s")
+    assert "exit code 124" in said[9]
+    assert said[10].startswith("begun\n")
+    assert "/workspace/src/a.py" in said[11]
 
 
 def test_an_agent_works_in_it() -> None:
+    before = time.monotonic()
     with Sandbox() as backend:
         agent = create_deep_agent(model=script(*CALLS), backend=backend)
         state = agent.invoke({"messages": [{"role": "user", "content": "go"}]}, {"recursion_limit": 100})
         check(results(state["messages"]))
+    assert time.monotonic() - before < 30  # what a command left in the background was not waited for
 
 
 async def test_an_agent_works_in_it_in_asyncio() -> None:

@@ -177,6 +177,44 @@ def test_b109_glob_like_the_reference(be: Sandbox, ws: str, tmp_path: pathlib.Pa
     assert be.glob("../*", ws).error is not None
 
 
+def test_absolute_globs(be: Sandbox, ws: str) -> None:
+    for name in ("a.py", "s/b.py", "s/t/c.py", "x.txt"):
+        put(be, f"{ws}/{name}", b"word\n")
+    found = {f"{ws}/*.py": ["a.py"], f"{ws}/**/*.py": ["a.py", "s/b.py", "s/t/c.py"], f"{ws}/x.txt": ["x.txt"], f"{ws}/no/*": []}
+    for pattern, names in found.items():
+        for path in (None, "/tmp", ws, f"{ws}/s"):
+            result = be.glob(pattern, path)
+            assert result.error is None
+            assert [m["path"] for m in result.matches or []] == [f"{ws}/{name}" for name in names], (pattern, path)
+    assert [m["path"] for m in be.glob("/etc/passw*").matches or []] == ["/etc/passwd"]
+    assert [m["path"] for m in be.glob("/s/*.py", ws).matches or []] == [f"{ws}/s/b.py"]  # the reference's meaning
+    assert [m["path"] for m in be.grep("word", None, f"{ws}/s/*.py").matches or []] == [f"{ws}/s/b.py"]
+    assert [m["path"] for m in be.grep("word", ws, f"{ws}/*.py").matches or []] == [f"{ws}/a.py"]
+    assert be.grep("word", f"{ws}/s", f"{ws}/*.py").matches == []
+    with Sandbox() as sandbox:  # by the names that a model's file tools use
+        sandbox.write("/src/a.py", "word")
+        for pattern in ("/src/*.py", "/workspace/src/*.py"):
+            assert [m["path"] for m in sandbox.glob(pattern).matches or []] == [pattern.replace("*", "a")]
+
+
+def test_the_tilde_is_the_home(tmp_path: pathlib.Path) -> None:
+    with Sandbox() as be:
+        assert be.write("~/d/f", "one\n").error is None
+        assert be.upload_files([("~/up", b"up")])[0].error is None
+        assert be.execute("cat ~/d/f ~/up; ls -A /workspace").output == "one\nup"
+        assert be.read("~/d/f").file_data == {"content": "one", "encoding": "utf-8"}
+        assert be.edit("~/d/f", "one", "two").error is None
+        assert [m["text"] for m in be.grep("two", "~").matches or []] == ["two"]
+        assert [m["path"] for m in be.glob("~/d/*").matches or []] == [f"{be.home}/d/f"]
+        assert [e["path"] for e in be.ls("~").entries or []] == [f"{be.home}/d", f"{be.home}/up"]
+        be.download("~/d/f", tmp_path / "got")
+        assert (tmp_path / "got").read_text() == "two\n"
+        assert be.download_files(["~/d/f"])[0].content == b"two\n"
+        assert be.run("pwd", cwd="~/d").stdout.decode() == f"{be.home}/d\n"
+        assert be.delete("~/d").error is None
+        assert be.run("ls ~").stdout == b"up\n"
+
+
 def test_b109_path_omitted_is_the_workspace() -> None:
     with Sandbox() as sandbox:
         sandbox.write("/a.py", "word")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import io
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -232,3 +234,40 @@ def test_closed_sandboxes_refuse(serve: FakeServe) -> None:
 def test_impossible_variables(serve: FakeServe, env: dict[str, str]) -> None:
     with pytest.raises(ValueError, match="env"):
         Sandbox().run("true", env=env)
+
+
+def raises() -> Iterator[bytes]:
+    yield b"x"
+    raise KeyError("mine")
+
+
+@pytest.mark.parametrize(
+    ("stdin", "error", "text"),
+    [
+        (raises, KeyError, "mine"),
+        (lambda: iter([b"x", "text"]), TypeError, "a piece of stdin must be bytes, not str"),
+        (lambda: [1], TypeError, "a piece of stdin must be bytes, not int"),
+    ],
+)
+def test_stdin_that_fails_cancels_the_command(
+    serve: FakeServe, stdin: Callable[[], Any], error: type[Exception], text: str
+) -> None:
+    serve.on["exec"] = lambda _: None  # no answer: only the end of the connection can end it
+    sandbox = Sandbox()
+    with pytest.raises(error, match=text):
+        sandbox.run(["cat"], stdin=stdin())
+    assert serve.disconnected.wait(5)
+    serve.on["exec"] = lambda request: request.exited()
+    assert sandbox.run("true").ok
+
+
+def test_a_coroutine_that_its_loop_left_cancels_the_command(serve: FakeServe) -> None:
+    serve.on["exec"] = lambda _: None
+    running = Sandbox().arun("true")
+
+    async def begin() -> None:
+        running.send(None)  # up to the wait for the answer
+
+    asyncio.run(begin())
+    running.close()
+    assert serve.disconnected.wait(5)

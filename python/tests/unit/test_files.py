@@ -165,6 +165,82 @@ def test_glob(serve: FakeServe) -> None:
     assert sandbox.glob("../*", "/s").error == "Path '/s': invalid_pattern"
 
 
+@pytest.mark.parametrize(
+    ("pattern", "path", "root", "rest"),
+    [
+        ("/workspace/*.txt", None, "/workspace", "/*.txt"),
+        ("/workspace/*.txt", "/tmp", "/workspace", "/*.txt"),
+        ("/workspace/a/**/*.py", "/s", "/workspace/a", "/**/*.py"),
+        ("/usr/lib/x.so", None, "/usr/lib", "/x.so"),
+        ("//usr/./lib//{a,b/c}", None, "/usr/lib", "/{a,b/c}"),
+        ("/usr/", None, "/usr", "/"),
+        ("~/*.txt", None, "/home/user", "/*.txt"),
+        # As in the reference: "/" is where the search starts.
+        ("/*.py", "/s", "/s", "/*.py"),
+        ("/a.py", None, "/workspace", "/a.py"),
+        ("/**/*.py", None, "/workspace", "/**/*.py"),
+        ("a/*.py", None, "/workspace", "a/*.py"),
+        ("/usr/../*", None, "/workspace", "/usr/../*"),
+    ],
+)
+def test_absolute_patterns(serve: FakeServe, pattern: str, path: str | None, root: str, rest: str) -> None:
+    serve.on["glob"] = gives(b"f\0")
+    assert Sandbox().glob(pattern, path).matches == [{"path": f"{root}/f", "is_dir": False}]
+    assert [request.args for request in serve.requests("glob")] == [[root.encode(), rest.encode()]]
+
+
+def test_an_absolute_pattern_without_its_directory_starts_at_the_search(serve: FakeServe) -> None:
+    def handler(request: Request) -> None:
+        if request.args[0] == b"/s/dir":
+            request.event("data", b"sub/f\0")
+            request.end()
+        else:
+            request.end(error="file_not_found")
+
+    serve.on["glob"] = handler
+    assert Sandbox().glob("/sub/*", "/s/dir").matches == [{"path": "/s/dir/sub/f", "is_dir": False}]
+    assert [request.args for request in serve.requests("glob")] == [[b"/sub", b"/*"], [b"/s/dir", b"/sub/*"]]
+
+
+@pytest.mark.parametrize(
+    ("path", "glob", "root", "rest"),
+    [
+        (None, "/workspace/s/*.py", "/workspace/s", "/*.py"),
+        ("/workspace/s", "/workspace/s/*.py", "/workspace/s", "/*.py"),
+        ("/workspace/s", "/workspace/*.py", "/workspace/s", "/workspace/*.py"),  # the search stays where it was asked for
+        ("/work", "/workspace/*.py", "/work", "/workspace/*.py"),
+        (None, "/*.py", "/workspace", "/*.py"),
+    ],
+)
+def test_grep_with_absolute_globs(serve: FakeServe, path: str | None, glob: str, root: str, rest: str) -> None:
+    serve.on["grep"] = gives(b"f\x001\0text\0")
+    assert Sandbox().grep("x", path, glob).matches == [{"path": f"{root}/f", "line": 1, "text": "text"}]
+    assert [request.args[:3] for request in serve.requests("grep")] == [[root.encode(), b"x", rest.encode()]]
+
+
+def test_the_tilde_is_the_home_in_every_operation(serve: FakeServe, tmp_path: pathlib.Path) -> None:
+    sandbox = Sandbox()
+    sandbox.read("~/f")
+    sandbox.write("~/f", "")
+    sandbox.edit("~/f", "a", "b")
+    sandbox.delete("~/f")
+    sandbox.ls("~/f")
+    sandbox.glob("*", "~/f")
+    sandbox.grep("x", "~/f")
+    assert sandbox.upload_files([("~/f", b"")])[0].error is None
+    assert sandbox.download_files(["~/f"])[0].error is None
+    sandbox.upload(io.BytesIO(), "~/f")
+    sandbox.download("~/f", tmp_path / "f")
+    asked = [request for request in serve.seen if request.header["op"] not in ("hello", "connect", "create", "eof")]
+    assert len(asked) == 11
+    assert {request.args[0] for request in asked} == {b"/home/user/f"}
+    sandbox.run("true", cwd="~")
+    assert serve.requests("exec")[0].args[1] == b"/home/user"
+    for path in ("./~", "~x", "/a/~", "a/~/b"):  # names like others
+        sandbox.read(path)
+        assert serve.requests("read")[-1].args == [path.encode()]
+
+
 def test_grep(serve: FakeServe) -> None:
     sandbox = Sandbox()
     serve.on["grep"] = gives(b"a:1.py\x007\0te", b"xt:\xff\0", truncated=False, walk_errors=0, unreadable=0)
@@ -184,7 +260,7 @@ def test_grep(serve: FakeServe) -> None:
 
 
 def test_a_flood_of_matches_is_cut(serve: FakeServe, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sandy._files.MAX_LISTING", 1000)
+    monkeypatch.setattr("sandy._search.MAX_LISTING", 1000)
 
     def handler(request: Request) -> None:
         request.event("data", b"a\x001\0" + b"x" * 990 + b"\0a\x002\0")
@@ -340,3 +416,29 @@ def test_local_trouble_is_an_os_error_and_not_the_sandboxs(serve: FakeServe, tmp
     with pytest.raises(OSError, match="No space"):
         sandbox.download("/f", Full())
     assert sandbox.execute("true").exit_code == 0
+
+
+def test_a_download_knows_first_what_it_can_not_write(serve: FakeServe, tmp_path: pathlib.Path) -> None:
+    sandbox = Sandbox()
+    (tmp_path / "dir").mkdir()
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("dir")
+    os.mkfifo(tmp_path / "pipe")
+    cases = {
+        "dir": (IsADirectoryError, "that is a directory; name the file to write in it"),
+        "dir/": (IsADirectoryError, "that is a directory"),
+        "link": (IsADirectoryError, "that is a directory"),
+        "new/": (IsADirectoryError, "that names a directory"),
+        "pipe": (FileExistsError, "that is no regular file"),
+        "file/x": (NotADirectoryError, "file/x"),
+        "none/x": (FileNotFoundError, "a file can't be made in the directory of: '.*none/x'"),
+    }
+    for name, (error, text) in cases.items():
+        with pytest.raises(error, match=text) as caught:
+            sandbox.download("/f", f"{tmp_path}/{name}")
+        assert "part" not in str(caught.value)
+    with pytest.raises(FileNotFoundError, match="the local path is empty"):
+        sandbox.download("/f", "")
+    assert serve.requests("download") == []
+    assert (tmp_path / "pipe").is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["dir", "file", "link", "pipe"]

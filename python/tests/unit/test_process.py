@@ -65,6 +65,7 @@ def test_start_errors_keep_their_parts(serve: FakeServe) -> None:
         Sandbox()
     assert (caught.value.what, caught.value.why, caught.value.fix) == ("user namespaces", "not allowed", "ask root")
     assert str(caught.value) == "user namespaces: not allowed\nhint: ask root"
+    assert not isinstance(caught.value, PolicyError)
     serve.on["create"] = lambda request: request.end(error="policy", detail='limits.memory: "2X": not a size')
     with pytest.raises(PolicyError, match=r"limits\.memory"):
         Sandbox()
