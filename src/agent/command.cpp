@@ -22,6 +22,7 @@ constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kDefaultKeep = 1'048'576, kMaxKeep = 67'108'864;
 constexpr std::size_t kReadBytes = 65'536, kHeavyBytes = 1'048'576;
 constexpr auto kKillGrace = 5s;     // after the kill: for a process that the kernel doesn't let die yet
+constexpr auto kKillAgain = 5ms;
 constexpr auto kTerminalQuiet = 20ms;  // a PTY's last output arrives after its writer's end
 constexpr std::size_t kInputPiece = 65'536;
 
@@ -293,6 +294,11 @@ asio::awaitable<void> Command::run(std::uint64_t timeout_ms) {
     if (timeout_ms != 0 && now >= deadline && interruption_.empty() && !ended_) interrupt("timed_out");
     if (!interruption_.empty() && give_up == std::chrono::steady_clock::time_point::max()) give_up = now + kKillGrace;
     auto until = give_up;
+    if (!interruption_.empty() && !ended_) {
+      // Again and again: at the first time its supervisor may not have started it yet.
+      kill_descendants(supervisor_->pid());
+      until = std::min(until, now + kKillAgain);
+    }
     if (timeout_ms != 0 && interruption_.empty() && !ended_) until = std::min(until, deadline);
     changed_.expires_at(until);
     co_await changed_.async_wait(kNoError);

@@ -96,7 +96,6 @@ async def test_a_cancelled_task_with_input(command: str, processes: Processes, u
         await asyncio.to_thread(until, lambda: processes() == [])
 
 
-@pytest.mark.xfail(reason="the agent loses a cancel that comes before the command's process was made", strict=False)
 def test_at_once(command: str, processes: Processes, until: Until) -> None:
     def stdin() -> Iterator[bytes]:
         raise OwnError
