@@ -23,6 +23,8 @@ int check(const CheckOptions& options) {
   if (!policy) return print_error(policy.error()), 1;
   const auto weakenings = session::weakenings_here(*policy);
   if (!weakenings) return print_error(weakenings.error()), 1;
+  const auto missing = session::missing_here(*policy);
+  if (!missing) return print_error(missing.error()), 1;
   const auto seccomp = session::seccomp_weakenings(policy->fields().seccomp);
   if (!seccomp) return print_error(seccomp.error()), 1;
   if (options.effective) {
@@ -33,6 +35,7 @@ int check(const CheckOptions& options) {
   if (weakenings->empty() && seccomp->empty()) std::puts("It weakens nothing of the default sandbox.");
   for (const auto& weakening : *weakenings) std::printf("weakens: %s: %s\n", printable(weakening.key).c_str(), weakening.sentence.c_str());
   for (const auto& sentence : *seccomp) std::printf("weakens: seccomp: %s\n", printable(sentence).c_str());
+  for (const auto& path : *missing) std::printf("not there on this machine, so that no sandbox would start: %s\n", path.c_str());
   for (const auto& key : policy->degraded()) std::printf("not enforced on this machine: %s\n", key.c_str());
   return 0;
 }

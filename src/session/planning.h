@@ -32,6 +32,9 @@ Result<std::vector<policy::Weakening>> weakenings_here(const policy::SandboxPoli
 // Whether this machine has what a sandbox of any policy needs, as far as that is known without starting one.
 Result<void> check_machine();
 
+// Paths of the policy that are not there on this host, "KEY: PATH" each: a sandbox would not start.
+Result<std::vector<std::string>> missing_here(const policy::SandboxPolicy& policy);
+
 // Resolves the policy's paths, checks again what they really are, makes the plan and compiles the filter. Starts nothing.
 Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy);
 
