@@ -244,6 +244,19 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
   int cancelled_by_ = 0, output_error_ = 0;
 };
 
+// Where our own PATH has a program that the sandbox lacks; "" where it has none.
+std::string place_on_host(const std::string& program) {
+  if (program.find('/') != std::string::npos) return {};
+  std::string_view path = std::getenv("PATH") == nullptr ? "" : std::getenv("PATH");
+  while (!path.empty()) {
+    const std::string_view directory = path.substr(0, path.find(':'));
+    const std::string candidate = std::string(directory) + "/" + program;
+    if (directory.starts_with('/') && ::access(candidate.c_str(), X_OK) == 0) return candidate;
+    path.remove_prefix(std::min(directory.size() + 1, path.size()));
+  }
+  return {};
+}
+
 int status_of(const Json& end, const ForegroundOptions& options, const std::string& cwd, int cancelled_by) {
   const auto number = [&](const char* key) { return end.value(key, std::int64_t{0}); };
   if (cancelled_by == SIGPIPE) return 128 + SIGPIPE;
@@ -266,8 +279,15 @@ int status_of(const Json& end, const ForegroundOptions& options, const std::stri
   }
   if (reason == "could_not_start") {
     const auto error = static_cast<int>(number("errno"));
-    note((end.value("cwd", false) ? "the working directory " + printable(cwd) : printable(options.argv[0])) + ": " +
-         (error == ENOENT && !end.value("cwd", false) ? "command not found in the sandbox" : errno_text(error)));
+    if (end.value("cwd", false)) {
+      note("the working directory " + printable(cwd) + ": " + errno_text(error));
+    } else if (error == ENOENT) {
+      const std::string place = place_on_host(options.argv[0]);
+      note(printable(options.argv[0]) + ": command not found in the sandbox" +
+           (place.empty() ? "" : "; outside it is " + printable(place) + ", and --read shows what it needs of its directory"));
+    } else {
+      note(printable(options.argv[0]) + ": " + errno_text(error));
+    }
     return static_cast<int>(number("code"));
   }
   if (reason == "signalled") {

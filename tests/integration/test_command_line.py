@@ -161,3 +161,11 @@ def test_check_tells_what_is_missing_and_what_commands_could_change(sandy: Cli) 
     got = sandy.call("check", "policy.json").ok()
     assert not any("commands can write to it" in line or "not there" in line for line in got.lines)
     assert sandy.sh("echo x >> own.json", "-p", "policy.json", cwd=ws).status != 0
+
+
+def test_a_program_that_only_the_host_has(sandy: Cli, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "tool").write_text("#!/bin/sh\n")
+    (tmp_path / "tool").chmod(0o755)
+    got = sandy.run("tool", env={"PATH": f"{sandy.env['PATH']}:{tmp_path}"})
+    assert got.status == 127 and f"outside it is {tmp_path}/tool" in got.error and "--read" in got.error
+    assert sandy.run("no-such-tool").error == "sandy: no-such-tool: command not found in the sandbox\n"
