@@ -102,7 +102,11 @@ void Agent::dispatch(wire::Frame frame) {
 }
 
 void Agent::sync_names() {
-  if (names_) names_->sync(true);
+  if (!names_) return;
+  // A command that runs may still write to what would be copied away.
+  bool at_rest = true;
+  for (const auto& [pid, entry] : supervised_) at_rest = at_rest && (!entry.owner || entry.supervisor->ended());
+  names_->sync(at_rest);
 }
 
 std::string Agent::locate(const std::string& path) const { return names_ ? names_->locate(path) : path; }

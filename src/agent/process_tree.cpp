@@ -39,6 +39,7 @@ bool read_stat(const char* pid_text, char& state, pid_t& parent) {
 }
 
 struct Snapshot {
+  bool complete = true;  // /proc could be read: without, nothing found says nothing
   std::multimap<pid_t, pid_t> children;  // parent to child
   std::set<pid_t> zombies;
 };
@@ -46,7 +47,10 @@ struct Snapshot {
 Snapshot take_snapshot() {
   Snapshot snapshot;
   DIR* directory = ::opendir("/proc");
-  if (directory == nullptr) return snapshot;
+  if (directory == nullptr) {
+    snapshot.complete = false;
+    return snapshot;
+  }
   while (const dirent* entry = ::readdir(directory)) {
     pid_t pid = 0;
     const char* end = entry->d_name + std::strlen(entry->d_name);
@@ -74,20 +78,23 @@ void collect(const Snapshot& snapshot, pid_t root, std::vector<pid_t>& out) {
   }
 }
 
-// Stops, then kills, what `find` returns, until it returns nothing.
-bool end_all(const std::function<std::vector<pid_t>()>& find) {
+// Stops, then kills, what `find` adds, until it adds nothing. It returns false where it could not look.
+bool end_all(const std::function<bool(std::vector<pid_t>&)>& find) {
   for (int round = 0; round < kRounds; ++round) {
     std::set<pid_t> stopped;
+    bool looked = true;
     for (int pass = 0; pass < kRounds; ++pass) {
       bool found_new = false;
-      for (const pid_t pid : find()) {
+      std::vector<pid_t> found;
+      looked = find(found);
+      for (const pid_t pid : found) {
         if (!stopped.insert(pid).second) continue;
         found_new = true;
         ::kill(pid, SIGSTOP);
       }
       if (!found_new) break;
     }
-    if (stopped.empty()) return true;
+    if (stopped.empty() && looked) return true;
     for (const pid_t pid : stopped) ::kill(pid, SIGKILL);
     ::usleep(round < 10 ? 200 : 5000);  // a killed process is a zombie only after it was scheduled once more
   }
@@ -103,24 +110,23 @@ std::vector<ProcessEntry> list_processes() {
 }
 
 bool kill_descendants(pid_t root) {
-  return end_all([root] {
-    std::vector<pid_t> found;
-    collect(take_snapshot(), root, found);
-    return found;
+  return end_all([root](std::vector<pid_t>& found) {
+    const Snapshot snapshot = take_snapshot();
+    collect(snapshot, root, found);
+    return snapshot.complete;
   });
 }
 
 void kill_children_except(const std::vector<pid_t>& keep) {
-  end_all([&keep] {
+  end_all([&keep](std::vector<pid_t>& found) {
     const Snapshot snapshot = take_snapshot();
-    std::vector<pid_t> found;
     const auto [first, last] = snapshot.children.equal_range(::getpid());
     for (auto it = first; it != last; ++it) {
       if (std::ranges::find(keep, it->second) != keep.end()) continue;
       if (!snapshot.zombies.contains(it->second)) found.push_back(it->second);
       collect(snapshot, it->second, found);
     }
-    return found;
+    return snapshot.complete;
   });
 }
 

@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "agent/copy_tree.h"
 #include "agent/files/remove.h"
 
 namespace sandy::agent {
@@ -59,10 +58,12 @@ void WorkspaceNames::scan(bool at_rest) {
   std::set<std::string> names;
   list_names(root_, names);
   list_names(workspace_, names);
+  if (names.size() > kMaxNames) return;
   for (const auto& name : names) reconcile(name, at_rest);
 }
 
 void WorkspaceNames::sync(bool at_rest) {
+  budget_ = {};
   if (!inotify_) return scan(at_rest);
   // Our own changes make events too; reconciling a name that agrees does nothing.
   std::set<std::string> changed;
@@ -87,8 +88,7 @@ void WorkspaceNames::sync(bool at_rest) {
 // Under a name of its own first: the workspace never has a part of it under the real one.
 bool WorkspaceNames::copy_in(const std::string& name) {
   const std::string temporary = join(workspace_, ".sandy-moving-" + std::to_string(::getpid()));
-  CopyBudget budget;
-  if (copy_tree(join(root_, name), temporary, budget) && ::rename(temporary.c_str(), join(workspace_, name).c_str()) == 0) return true;
+  if (copy_tree(join(root_, name), temporary, budget_) && ::rename(temporary.c_str(), join(workspace_, name).c_str()) == 0) return true;
   (void)files::remove(temporary);
   return false;
 }

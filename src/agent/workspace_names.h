@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/copy_tree.h"
 #include "base/unique_fd.h"
 
 namespace sandy::agent {
@@ -34,12 +35,15 @@ class WorkspaceNames {
   void scan(bool at_rest);
   void reconcile(const std::string& name, bool at_rest);
   bool copy_in(const std::string& name);
+
+  static constexpr std::size_t kMaxNames = 10'000;  // more are not linked: each costs a start a system call or two
   bool is_system(std::string_view name) const;
 
   std::string root_, workspace_, own_name_;
   std::set<std::string, std::less<>> root_names_;
   std::set<std::string> waiting_;  // changed names that are to be looked at when at rest
   bool one_mount_;
+  CopyBudget budget_;  // of one sync(), for all names
   UniqueFd inotify_;
 };
 

@@ -308,7 +308,7 @@ int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptio
     outcome.write(error, kCouldNotStart);
     return kCouldNotStart;
   };
-  auto planned = session::plan_here(policy);
+  auto planned = session::plan_here(policy, options.policy_file);
   if (!planned) return could_not_start(planned.error());
   const auto degraded = planned->plan.degraded;
   const std::string cwd = planned->plan.cwd;

@@ -14,6 +14,7 @@ struct ForegroundOptions {
   std::vector<std::string> argv;
   std::uint64_t timeout_ms = 0;  // 0: none
   bool tty = false;              // a PTY, and our terminal in raw mode
+  std::string policy_file;       // where the policy was read from; "": from flags alone
 };
 
 // Starts the sandbox, runs the command, relays, closes the sandbox. Returns the exit status for `sandy` (verbs.h).

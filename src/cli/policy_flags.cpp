@@ -73,6 +73,11 @@ void PolicyFlags::add_to(CLI::App& verb) {
   verb.add_flag("--best-effort", best_effort_, "Go on where this machine can't enforce a limit, and say so")->group(limits);
 }
 
+std::string PolicyFlags::policy_file(const policy::Caller& caller) const {
+  if (!policy_file_ || policy_file_->empty() || *policy_file_ == "-") return {};
+  return policy_file_->starts_with('/') ? *policy_file_ : caller.cwd + "/" + *policy_file_;
+}
+
 Result<void> PolicyFlags::add_workspace(policy::FilesystemDraft& filesystem, const policy::Caller& caller) const {
   auto& workspace = filesystem.workspace;
   if (private_workspace_) {

@@ -18,6 +18,9 @@ class PolicyFlags {
  public:
   void add_to(CLI::App& verb);
 
+  // The policy file's path as it was given, absolute where it was relative; "": none, or standard input.
+  std::string policy_file(const policy::Caller& caller) const;
+
   // The draft, still to be validated. An error names the file and what is wrong with it.
   Result<policy::PolicyDraft> draft(const policy::Caller& caller) const;
 

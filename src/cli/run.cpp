@@ -37,11 +37,12 @@ int run(const RunOptions& options) {
     outcome.write(shown, kCouldNotStart);
     return kCouldNotStart;
   };
-  auto draft = options.policy.draft(session::this_caller());
+  const policy::Caller caller = session::this_caller();
+  auto draft = options.policy.draft(caller);
   if (!draft) return could_not_start(draft.error());
   const auto policy = session::validate_here(*draft);
   if (!policy) return could_not_start(policy.error());
-  ForegroundOptions foreground{.argv = options.command, .timeout_ms = 0, .tty = options.tty == "always" || (options.tty == "auto" && at_a_terminal())};
+  ForegroundOptions foreground{.argv = options.command, .timeout_ms = 0, .tty = options.tty == "always" || (options.tty == "auto" && at_a_terminal()), .policy_file = options.policy.policy_file(caller)};
   if (options.timeout) {
     const auto limit = policy::parse_duration({*options.timeout, "--timeout"});
     if (!limit) return could_not_start(limit.error());

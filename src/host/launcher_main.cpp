@@ -103,6 +103,10 @@ void copy_tree(Tree& tree, unsigned user, unsigned group) {
   const unsigned flags = AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (mapped ? 0U : static_cast<unsigned>(AT_RECURSIVE));
   tree.mount = static_cast<int>(syscall(SYS_open_tree, tree.fd, "", flags));
   if (tree.mount < 0) die("open_tree");
+  // What the host mounts below later must not come along: it would be as writable there as here.
+  mount_attr alone{};
+  alone.propagation = MS_PRIVATE;
+  if (syscall(SYS_mount_setattr, tree.mount, "", AT_EMPTY_PATH | AT_RECURSIVE, &alone, sizeof alone) != 0) die("mount propagation");
   if (!mapped) return;
   mount_attr attributes{};
   attributes.attr_set = MOUNT_ATTR_IDMAP;
@@ -120,7 +124,7 @@ void copy_tree(Tree& tree, unsigned user, unsigned group) {
 // attached below a directory that all may enter, in a mount namespace that only we and bubblewrap are in.
 void stage(Tree* trees, int count) {
   if (unshare(CLONE_NEWNS) != 0) die("a mount namespace");
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) die("mount propagation");
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) die("mount propagation");
   const char* place = nullptr;
   for (const char* candidate : {"/mnt", "/media", "/srv", "/run"}) {
     struct stat st;

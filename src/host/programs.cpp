@@ -26,23 +26,35 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr const char* kSystemDirectories[] = {"/usr/bin", "/usr/local/bin", "/bin"};
+
+bool is_system_directory(std::string_view directory) { return std::ranges::find(kSystemDirectories, directory) != std::end(kSystemDirectories); }
+
 // Where the caller's user namespace has no root, root's files look as if they were nobody's (user_namespaces(7)), and so do all others'. The
 // system's own directories are believed then, and no other.
 bool is_unseen_root(std::uint32_t owner, const std::string& directory) {
-  if (owner != plan::kNobody || (directory != "/usr/bin" && directory != "/usr/local/bin" && directory != "/bin")) return false;
+  if (owner != plan::kNobody || !is_system_directory(directory)) return false;
   const std::string map = read_text("/proc/self/uid_map");
   return !map.empty() && !maps_id(map, plan::kNobody);
 }
 
-// Why somebody else than root and we could put a program of theirs at directory/bwrap; "" where nobody could.
+// Why somebody else than root could put a program of theirs at directory/bwrap; "" where nobody could. What is ours counts as somebody's: commands in a sandbox
+// write as we do, and one of them may have put it into a workspace that is in PATH. But for the system's directories, which none can write.
 std::string distrust(const std::string& directory) {
   if (!directory.starts_with('/')) return "the entry of PATH is relative";
-  for (const std::string& path : {directory, directory + "/bwrap"}) {
+  const bool system = is_system_directory(directory);
+  std::vector<std::string> paths{directory + "/bwrap", directory};
+  for (auto slash = directory.rfind('/'); !system && slash != std::string::npos && slash > 0; slash = directory.rfind('/', slash - 1)) {
+    paths.push_back(directory.substr(0, slash));
+  }
+  for (const std::string& path : paths) {
     struct stat st{};
-    const std::string subject = path == directory ? "the directory" : "the file";
+    const std::string subject = path == paths[0] ? "the file" : path == directory ? "the directory" : "the directory " + printable(path);
     if (::stat(path.c_str(), &st) != 0) return subject + ": " + errno_text(errno);
-    if (st.st_uid != 0 && st.st_uid != ::geteuid() && !is_unseen_root(st.st_uid, directory)) return subject + " belongs to user " + std::to_string(st.st_uid);
-    if ((st.st_mode & 022) != 0) return subject + " can be written to by others";
+    const bool own = system && st.st_uid == ::geteuid();
+    if (st.st_uid != 0 && !own && !is_unseen_root(st.st_uid, directory)) return subject + " belongs to user " + std::to_string(st.st_uid) + ", not to root";
+    // In a sticky directory nobody can replace what is root's.
+    if ((st.st_mode & 022) != 0 && (system || !S_ISDIR(st.st_mode) || (st.st_mode & S_ISVTX) == 0)) return subject + " can be written to by others";
   }
   return {};
 }
@@ -50,17 +62,6 @@ std::string distrust(const std::string& directory) {
 bool is_executable(const std::string& path) {
   struct stat st{};
   return ::stat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode) && ::access(path.c_str(), X_OK) == 0;
-}
-
-// Looked up once: /proc makes new inodes for each look.
-const std::string& own_directory() {
-  static const std::string directory = [] {
-    std::array<char, PATH_MAX> buffer;
-    const ssize_t n = ::readlink("/proc/self/exe", buffer.data(), buffer.size());
-    const std::string_view path(buffer.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
-    return std::string(path.substr(0, path.rfind('/')));
-  }();
-  return directory;
 }
 
 // Identifies a file's content well enough: replacing it changes the inode or the times.
@@ -116,6 +117,17 @@ Result<std::string> cached_help(const std::string& path) {
 
 }  // namespace
 
+// Looked up once: /proc makes new inodes for each look.
+const std::string& own_directory() {
+  static const std::string directory = [] {
+    std::array<char, PATH_MAX> buffer;
+    const ssize_t n = ::readlink("/proc/self/exe", buffer.data(), buffer.size());
+    const std::string_view path(buffer.data(), n > 0 ? static_cast<std::size_t>(n) : 0);
+    return std::string(path.substr(0, path.rfind('/')));
+  }();
+  return directory;
+}
+
 Result<std::string> own_program(const std::string& name) {
   const std::string& here = own_directory();
   std::string looked;
@@ -142,12 +154,13 @@ Result<BubblewrapPlace> locate_bubblewrap() {
   auto add = [&](std::string directory) {
     if (std::ranges::find(directories, directory) == directories.end()) directories.push_back(std::move(directory));
   };
-  while (!path.empty()) {
+  for (const char* usual : kSystemDirectories) add(usual);
+  // As root, what root owns may be from a workspace as well.
+  while (!path.empty() && ::geteuid() != 0) {
     const auto colon = std::min(path.find(':'), path.size());
     add(std::string(path.substr(0, colon)));
     path.remove_prefix(std::min(colon + 1, path.size()));
   }
-  for (const char* usual : {"/usr/bin", "/usr/local/bin", "/bin"}) add(usual);
   std::string looked;
   for (const auto& directory : directories) {
     const std::string candidate = (directory.empty() ? "." : directory) + "/bwrap";
@@ -160,8 +173,8 @@ Result<BubblewrapPlace> locate_bubblewrap() {
     out.passed_over.push_back(printable(candidate) + ": " + reason);
     looked += "; passed over: " + out.passed_over.back();
   }
-  return fail("bubblewrap", "there is no program bwrap in PATH, /usr/bin, /usr/local/bin or /bin" + looked,
-              "sudo apt-get install bubblewrap (with dnf, pacman, zypper or apk: the package has the same name)");
+  return fail("bubblewrap", "there is no program bwrap in /usr/bin, /usr/local/bin, /bin or a directory of root's in PATH" + looked,
+              "sudo apt-get install bubblewrap (with dnf, pacman, zypper or apk: the package has the same name), or name one in SANDY_BWRAP");
 }
 
 Result<void> check_privileges(const std::string& bubblewrap) {

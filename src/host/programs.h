@@ -9,6 +9,9 @@
 
 namespace sandy::host {
 
+// Where this program is, and others of Sandy's with it.
+const std::string& own_directory();
+
 // `name` ("sandy-agent", "sandy-launch"): beside this program, then in ../libexec/sandy from there. The error lists the places.
 Result<std::string> own_program(const std::string& name);
 

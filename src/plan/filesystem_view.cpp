@@ -30,6 +30,7 @@ class View {
     add_system();
     if (auto r = add_workspace(); !r) return r;
     if (auto r = add_rules(); !r) return r;
+    keep_read_only();
     if (plan_.root == RootKind::private_directory && entries_.contains("/")) {
       return fail(entries_.all().at("/").key + ": \"/\"", "the sandbox's own root directory would be hidden, and with it \"" + plan_.workspace + "\"",
                   "name the directories that are needed, or mount the workspace at its own path");
@@ -124,6 +125,21 @@ class View {
     }
     hide_state();
     return {};
+  }
+
+  // Commands of this sandbox must not choose what the next one is.
+  void keep_read_only() {
+    for (const HostPath& path : facts_.kept) {
+      if (path.type != FileType::file && path.type != FileType::directory) continue;
+      std::vector<std::string> places{path.canonical};
+      if (in_workspace(path.canonical)) places.push_back(moved(path.canonical, workspace_host_, plan_.workspace));
+      for (const std::string& dest : places) {
+        if (entries_.contains(dest)) continue;
+        const auto* above = entries_.exposure_above(dest);
+        if (above == nullptr || above->second.access != Access::write || moved(dest, above->first, above->second.host) != path.canonical) continue;
+        entries_.add_path(dest, Access::read, path, "what decides the next start");
+      }
+    }
   }
 
   bool in_workspace(const std::string& host) const { return !workspace_host_.empty() && is_at_or_below(host, workspace_host_); }

@@ -36,6 +36,7 @@ struct HostFacts {
   std::vector<std::string> etc_names;      // of the /etc entries that the default view has, those this host has
   HostPath state_dir;                      // Sandy's own: hidden where a rule would show it
   std::vector<std::string> sockets;        // canonical paths of those that somebody is bound to, in what the plan may show; sorted
+  std::vector<HostPath> kept;              // what decides the next start (Sandy's programs, policy files): never writable but by a rule that names it
   bool can_idmap = false;                  // as root: may make id-mapped mounts (mount_setattr(2))
 };
 

@@ -11,6 +11,7 @@
 #include "base/unique_fd.h"
 #include "host/facts.h"
 #include "host/path_resolver.h"
+#include "host/programs.h"
 #include "host/state_directory.h"
 #include "plan/resolved_paths.h"
 #include "plan/seccomp/seccomp_compile.h"
@@ -77,24 +78,6 @@ const Result<plan::HostFacts>& common_facts() {
   return facts;
 }
 
-// By the most specific of the rules and the workspace.
-bool commands_can_write(const std::string& path, const policy::Filesystem& filesystem, const plan::HostFacts& facts) {
-  const auto resolved = host::resolve_path(path);
-  if (!resolved) return false;
-  std::size_t longest = 0;
-  bool writable = false;
-  const auto look = [&](const std::string& rule, bool write) {
-    const std::string& tree = facts.paths.at(rule).canonical;
-    const bool below = resolved->canonical == tree || tree == "/" || resolved->canonical.starts_with(tree + "/");
-    if (!below || tree.size() < longest) return;
-    longest = tree.size();
-    writable = write;
-  };
-  if (filesystem.workspace.mode == policy::WorkspaceMode::bind) look(filesystem.workspace.path, true);
-  for (const auto& rule : filesystem.rules) look(rule.path, rule.access == policy::Access::write);
-  return writable;
-}
-
 }  // namespace
 
 policy::Caller this_caller() {
@@ -120,11 +103,7 @@ Result<std::vector<policy::Weakening>> weakenings_here(const policy::SandboxPoli
   for (const auto& rule : policy->filesystem.rules) {
     if (facts.paths.at(rule.path).type == plan::FileType::socket) sockets.insert(rule.path);
   }
-  auto out = policy::weakenings(policy, sockets);
-  if (policy->seccomp.base == policy::SeccompBase::file && commands_can_write(policy->seccomp.file, policy->filesystem, facts)) {
-    out.push_back({"seccomp.file", "commands can write to it, and so choose the system calls of the next sandbox; name it in filesystem.read too"});
-  }
-  return out;
+  return policy::weakenings(policy, sockets);
 }
 
 Result<std::vector<std::string>> missing_here(const policy::SandboxPolicy& policy) {
@@ -145,12 +124,18 @@ Result<void> check_machine() {
   return {};
 }
 
-Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy) {
+Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy, const std::string& policy_file) {
   const auto& common = common_facts();
   if (!common) return std::unexpected(common.error());
   plan::HostFacts facts = *common;
   if (auto r = host::add_policy_paths(policy.fields(), facts); !r) return std::unexpected(r.error());
   if (auto r = host::add_sockets(policy.fields(), facts); !r) return std::unexpected(r.error());
+  std::vector<std::string> kept{host::own_directory(), facts.bwrap, policy_file};
+  if (policy->seccomp.base == policy::SeccompBase::file) kept.push_back(policy->seccomp.file);
+  for (const auto& path : kept) {
+    if (path.empty()) continue;
+    if (auto resolved = host::resolve_path(path)) facts.kept.push_back(std::move(*resolved));
+  }
   auto plan = plan::make_plan(policy, facts);
   if (!plan) return std::unexpected(plan.error());
   auto filter = compile_filter(policy->seccomp);

@@ -36,7 +36,8 @@ Result<void> check_machine();
 Result<std::vector<std::string>> missing_here(const policy::SandboxPolicy& policy);
 
 // Resolves the policy's paths, checks again what they really are, makes the plan and compiles the filter. Starts nothing.
-Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy);
+// `policy_file`: where the policy was read from, if from a file. It, Sandy's own programs and a seccomp policy's file are not writable in the sandbox.
+Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy, const std::string& policy_file = {});
 
 // The policy's seccomp rows for this machine, as `sandy plan` prints them, and what it permits that the default refuses.
 Result<std::vector<std::string>> seccomp_rows(const policy::Seccomp& policy);

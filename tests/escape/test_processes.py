@@ -88,13 +88,38 @@ def test_t36_helpers_in_the_workspace_and_path(sandy: Cli, ws: pathlib.Path, tmp
     for name in ("bwrap", "sandy-launch", "sandy-agent", "sandy"):
         (ws / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
         (ws / name).chmod(0o755)
-    for path in (f".:{sandy.env['PATH']}", f":{sandy.env['PATH']}", f"{ws}:{sandy.env['PATH']}", "." ):
-        ws.chmod(0o777)  # writable by others: passed over
-        got = sandy.run("true", env={"PATH": path})
-        assert got.status == 0, got.error
+    for mode in (0o777, 0o755):
+        for path in (f".:{sandy.env['PATH']}", f":{sandy.env['PATH']}", f"{ws}:{sandy.env['PATH']}", ".", str(ws)):
+            ws.chmod(mode)
+            got = sandy.run("true", env={"PATH": path})
+            assert got.status == 0, got.error
     assert not (tmp_path / "ran").exists()
     got = sandy.run("true", env={"SANDY_BWRAP": "bwrap"})
     assert got.status == 125 and "SANDY_BWRAP" in got.error and not (tmp_path / "ran").exists()
+
+
+def test_t36_what_decides_the_next_start_is_not_writable(sandy: Cli, ws: pathlib.Path, home: pathlib.Path, programs: pathlib.Path) -> None:
+    # Policy files, and Sandy's own programs, in the workspace: as in a checkout, or a virtual environment of the project.
+    (ws / "own.json").write_text('{"version": 1, "extends": "default", "rows": []}')
+    (ws / "conf").mkdir()
+    (ws / "conf/policy.json").write_text('{"version": 1, "filesystem": {"workspace": {"path": "."}}, "seccomp": {"file": "own.json"}}')
+    shutil.copytree(programs, ws / ".venv/programs")
+    installed = Cli(ws / ".venv/programs", home, ws)
+    before = {path: path.read_bytes() for path in ws.rglob("*") if path.is_file()}
+    script = """
+for f in own.json conf/policy.json .venv/programs/sandy; do
+  echo '{}' > $f; echo x >> $f; rm -f $f; mv $f moved; ln -f /bin/true $f; cp /bin/true new && mv -f new $f
+done
+mv .venv old; mv conf other; rm -rf .venv conf; touch .venv/programs/more; echo mine > ok; touch conf/free .venv/free
+"""
+    got = installed.run("sh", "-c", script, options=["-p", "conf/policy.json"])
+    assert got.status == 0, got.error
+    assert {path: path.read_bytes() for path in before} == before
+    assert (ws / "ok").read_text() == "mine\n" and (ws / "conf/free").exists() and (ws / ".venv/free").exists()
+    assert sorted(os.listdir(ws / ".venv/programs")) == sorted(os.listdir(programs))
+    # A rule that names one is consent.
+    assert installed.run("sh", "-c", "echo >> own.json", options=["-p", "conf/policy.json", "--write", "own.json"]).status == 0
+    assert (ws / "own.json").read_bytes().endswith(b"\n")
 
 
 def test_t36_no_project_file_widens_the_policy(sandy: Cli, ws: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -244,3 +244,34 @@ def test_t32_root_with_a_narrow_umask(sandy: Cli, home: pathlib.Path) -> None:
     process = sandy.start("run", "--", "sh", "-c", "cat /etc/passwd >/dev/null && ls /etc/ssl/certs >/dev/null && echo x > f && id -un", preexec_fn=lambda: os.umask(0o077))
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (0, b"sandbox\n"), err
+
+
+# What reaches past a sandbox through files that it may use. Each is done outside too, as the control.
+PAST_FILES = """
+import ctypes, errno, fcntl, os, resource
+def attempt(name, call):
+    try:
+        call()
+        print(name, "OK")
+    except OSError as error:
+        print(name, errno.errorcode[error.errno])
+open("f", "a").close()
+attempt("lease", lambda: fcntl.fcntl(os.open("f", os.O_RDONLY), fcntl.F_SETLEASE, fcntl.F_RDLCK))
+attempt("own limit", lambda: resource.prlimit(0, resource.RLIMIT_CORE, (0, 0)))
+attempt("another's limit", lambda: resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE))
+child = os.fork()
+if child == 0:
+    import time
+    time.sleep(60)
+attempt("to set another's", lambda: resource.prlimit(child, resource.RLIMIT_CORE, (0, 0)))
+os.kill(child, 9)
+attempt("snapshot", lambda: fcntl.ioctl(os.open(".", os.O_RDONLY), 0x50009401, bytearray(4096)))
+"""
+
+
+@pytest.mark.parametrize("policy", ["default", "strict"])
+def test_what_reaches_past_the_sandbox_through_files(sandy: Cli, ws: pathlib.Path, policy: str) -> None:
+    inside = sandy.run("python3", "-c", PAST_FILES, options=["--seccomp", policy]).ok().lines
+    assert inside == ["lease EINVAL", "own limit OK", "another's limit OK", "to set another's EPERM", "snapshot ENOTTY"]
+    outside = subprocess.run(["python3", "-c", PAST_FILES], cwd=ws, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert outside[0] == "lease OK" and outside[3] == "to set another's OK"

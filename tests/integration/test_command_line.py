@@ -147,20 +147,12 @@ def test_hints_name_what_can_be_typed(sandy: Cli, words: list[str], said: str, u
     assert got.status == 125 and said in got.error and unsaid not in got.error, got.error
 
 
-def test_check_tells_what_is_missing_and_what_commands_could_change(sandy: Cli) -> None:
+def test_check_tells_what_is_missing(sandy: Cli) -> None:
     ws = sandy.workspace
-    (ws / "own.json").write_text('{"version": 1, "extends": "default", "rows": []}')
-    policy = {"version": 1, "filesystem": {"workspace": {"path": "."}, "read": ["none"]}, "seccomp": {"file": "own.json"}}
-    (ws / "policy.json").write_text(json.dumps(policy))
+    (ws / "policy.json").write_text('{"version": 1, "filesystem": {"workspace": {"path": "."}, "read": ["none"]}}')
     got = sandy.call("check", "policy.json").ok()
     assert f"not there on this machine, so that no sandbox would start: filesystem.read[0]: {ws}/none" in got.lines
-    assert any("commands can write to it" in line for line in got.lines)
     assert sandy.run("true", options=["-p", "policy.json"]).status == 125
-    policy["filesystem"]["read"] = ["own.json"]  # type: ignore[index]
-    (ws / "policy.json").write_text(json.dumps(policy))
-    got = sandy.call("check", "policy.json").ok()
-    assert not any("commands can write to it" in line or "not there" in line for line in got.lines)
-    assert sandy.sh("echo x >> own.json", "-p", "policy.json", cwd=ws).status != 0
 
 
 def test_a_program_that_only_the_host_has(sandy: Cli, tmp_path: pathlib.Path) -> None:

@@ -100,6 +100,7 @@ constexpr Symbol kSymbols[] = {
     SANDY_SYMBOL(MMAP_PAGE_ZERO),
     // open(2), mknod(2), chmod(2)
     SANDY_SYMBOL(O_CREAT),
+    {"F_SETLEASE", 1024},  // F_LINUX_SPECIFIC_BASE, linux/fcntl.h
     {"O_TMPFILE_BIT", 020000000},  // __O_TMPFILE, asm-generic/fcntl.h
     SANDY_SYMBOL(S_ISUID),
     SANDY_SYMBOL(S_ISGID),
