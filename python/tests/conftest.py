@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pathlib
+import signal
 
 import pytest
+
+# Whoever started us in the background may have had it ignored, and Python then has no KeyboardInterrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
