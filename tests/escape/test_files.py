@@ -494,3 +494,26 @@ def test_no_set_id_bits_on_the_callers_files(sandy: Cli, ws: pathlib.Path) -> No
 @pytest.mark.root
 def test_no_set_id_bits_on_roots_files(sandy: Cli, ws: pathlib.Path) -> None:
     no_set_id_bits(sandy, ws)
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("option", ["--read", "--workspace"])
+def test_what_the_host_mounts_later_does_not_come_along(sandy: Cli, tmp_path: pathlib.Path, option: str) -> None:
+    # With shared propagation, as a host with systemd has it: a mount that comes later below a shown directory would not be read-only there.
+    place = tmp_path / "shared"
+    place.mkdir()
+    mounted = [place]
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place], check=True)
+    try:
+        subprocess.run(["mount", "--make-shared", place], check=True)
+        (place / "below").mkdir()
+        process = sandy.start("run", option, place, "--", "sh", "-c", f"echo ready; read line; ls {place}/below; grep -c shared:: /proc/self/mountinfo", stdin=subprocess.PIPE)
+        assert process.stdout.readline() == b"ready\n"  # type: ignore[union-attr]
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=777", "tmpfs", place / "below"], check=True)
+        mounted.insert(0, place / "below")
+        (place / "below/late").touch()
+        out, _ = process.communicate(b"\n", timeout=20)
+        assert out == b"0\n"
+    finally:
+        for path in mounted:
+            subprocess.run(["umount", path], check=False)
