@@ -195,12 +195,12 @@ def test_b027_a_failed_start_is_no_failed_command(sandy: Cli, open_directory: pa
     stub = open_directory
     (stub / "bwrap").write_text("#!/bin/sh\necho setup text\nexit 1\n")
     (stub / "bwrap").chmod(0o755)
-    got = sandy.run("true", env={"PATH": f"{stub}:{sandy.env['PATH']}", "SANDY_BWRAP": ""})
+    got = sandy.run("true", env={"SANDY_BWRAP": str(stub / "bwrap")})
     assert got.status == 125 and got.out == b"" and got.error.startswith("sandy: ")
     assert "bwrap" in got.error
     # One that can do all that --help says, and then can't.
     (stub / "bwrap").write_text("#!/bin/sh\ncase $1 in --help|--version) exec /usr/bin/bwrap $1;; esac\necho setup text; echo 'bwrap: no luck' >&2\nexit 1\n")
-    got = sandy.run("true", env={"PATH": f"{stub}:{sandy.env['PATH']}", "SANDY_BWRAP": ""})
+    got = sandy.run("true", env={"SANDY_BWRAP": str(stub / "bwrap")})
     assert got.status == 125 and got.out == b"" and got.error.startswith("sandy: the sandbox could not start")
     assert "no luck" in got.error
     failed = sandy.run("false")
