@@ -37,10 +37,11 @@ std::string parent_of(const std::string& pid) {
   return stat.substr(start, stat.find(' ', start) - start);
 }
 
-// bubblewraps that would run an agent, and that no `sandy` has started: it is the parent, or the parent of a bubblewrap that is the parent.
-void end_waiting_bubblewraps() {
+// Ends bubblewraps that would run an agent, and that no `sandy` has started: it is the parent, or the parent of a bubblewrap that is the parent. False: it
+// could not look.
+bool end_waiting_bubblewraps() {
   DIR* stream = ::opendir("/proc");
-  if (stream == nullptr) return;
+  if (stream == nullptr) return false;
   std::vector<std::string> found;
   while (const dirent* entry = ::readdir(stream)) {
     const std::string name = entry->d_name;
@@ -53,6 +54,7 @@ void end_waiting_bubblewraps() {
     if (parent.empty() || read_line(("/proc/" + parent + "/comm").c_str()) == "sandy") continue;
     ::kill(static_cast<pid_t>(std::atol(pid.c_str())), SIGKILL);
   }
+  return true;
 }
 
 }  // namespace
@@ -87,14 +89,15 @@ void StartMark::sweep(const StateDirectory& state) {
     if (std::string_view(entry->d_name).starts_with(kPrefix)) names.emplace_back(entry->d_name);
   }
   ::closedir(stream);
-  bool cut_short = false;
+  std::vector<std::string> left;
   for (const auto& name : names) {
     const UniqueFd fd(::openat(state.fd(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     if (!fd || ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) continue;  // at work, or done meanwhile
-    cut_short = true;
-    (void)!::unlinkat(state.fd(), name.c_str(), 0);
+    left.push_back(name);
   }
-  if (cut_short) end_waiting_bubblewraps();
+  // A mark goes only after what it stands for.
+  if (left.empty() || !end_waiting_bubblewraps()) return;
+  for (const auto& name : left) (void)!::unlinkat(state.fd(), name.c_str(), 0);
 }
 
 }  // namespace sandy::host

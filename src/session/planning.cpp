@@ -134,7 +134,9 @@ Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy, const std:
   if (policy->seccomp.base == policy::SeccompBase::file) kept.push_back(policy->seccomp.file);
   for (const auto& path : kept) {
     if (path.empty()) continue;
-    if (auto resolved = host::resolve_path(path)) facts.kept.push_back(std::move(*resolved));
+    auto resolved = host::resolve_path(path);
+    if (!resolved) return std::unexpected(resolved.error());
+    facts.kept.push_back(std::move(*resolved));
   }
   auto plan = plan::make_plan(policy, facts);
   if (!plan) return std::unexpected(plan.error());
