@@ -30,37 +30,54 @@ const NetworkRule* find(const std::vector<NetworkRule>& rules, const Target& tar
 
 Decision denied_by(const NetworkRule& rule) { return {false, "denied by the rule " + rule.text()}; }
 Decision allowed_by(const NetworkRule& rule) { return {true, rule.text()}; }
+Decision allowed_private_by(const NetworkRule& rule) { return {true, rule.text(), true}; }
 
 }  // namespace
 
 Allowlist::Allowlist(std::vector<NetworkRule> allow, std::vector<NetworkRule> deny, std::vector<NetworkRule> allow_private)
     : allow_(std::move(allow)), deny_(std::move(deny)), allow_private_(std::move(allow_private)) {}
 
+bool Allowlist::is_counted_as_public(const policy::IpAddress& address) const {
+  return std::ranges::any_of(counted_as_public_, [&](const auto& network) { return network.contains(address); });
+}
+
 Decision Allowlist::decide(std::string_view name, std::uint16_t port) const {
   if (const auto* rule = find(deny_, name, port, denies_port)) return denied_by(*rule);
   if (const auto* rule = find(allow_, name, port, allows_port)) return allowed_by(*rule);
-  if (const auto* rule = find(allow_private_, name, port, allows_port)) return allowed_by(*rule);
+  if (const auto* rule = find(allow_private_, name, port, allows_port)) return allowed_private_by(*rule);
   const bool other_port = std::ranges::any_of(allow_, [&](const auto& rule) { return names(rule, name); });
-  return {false, other_port ? "this port is not in the allowlist" : "not in the allowlist"};
+  return {false, other_port ? "this port is not in the allowlist" : "not in the allowlist", false, asks_};
 }
 
 Decision Allowlist::decide(const policy::IpAddress& address, std::uint16_t port) const {
   if (const auto* rule = find(deny_, address, port, denies_port)) return denied_by(*rule);
-  if (const auto* rule = find(allow_private_, address, port, allows_port)) return allowed_by(*rule);
+  if (const auto* rule = find(allow_private_, address, port, allows_port)) return allowed_private_by(*rule);
   const auto* rule = find(allow_, address, port, allows_port);
-  if (rule == nullptr) return {false, "no rule names this address"};
   const auto address_class = classify(address);
-  if (address_class != AddressClass::public_) return {false, std::string("is ") + words(address_class) + ", which only allow_private can name"};
+  const bool is_public = address_class == AddressClass::public_ || is_counted_as_public(address);
+  if (rule == nullptr) return {false, "no rule names this address", false, asks_ && is_public};
+  if (!is_public) return {false, std::string("is ") + words(address_class) + ", which only allow_private can name"};
   return allowed_by(*rule);
 }
 
 Decision Allowlist::decide_dial(std::string_view name, const policy::IpAddress& address, std::uint16_t port) const {
   if (const auto* rule = find(deny_, address, port, denies_port)) return denied_by(*rule);
   const auto address_class = classify(address);
-  if (address_class == AddressClass::public_) return {true, address.text()};
-  if (const auto* rule = find(allow_private_, address, port, allows_port)) return allowed_by(*rule);
-  if (const auto* rule = find(allow_private_, name, port, allows_port)) return allowed_by(*rule);
+  if (address_class == AddressClass::public_ || is_counted_as_public(address)) return {true, address.text()};
+  if (const auto* rule = find(allow_private_, address, port, allows_port)) return allowed_private_by(*rule);
+  if (const auto* rule = find(allow_private_, name, port, allows_port)) return allowed_private_by(*rule);
   return {false, "leads to " + address.text() + ", " + words(address_class)};
+}
+
+Decision Allowlist::decide_answer(std::string_view name, const policy::IpAddress& address) const {
+  for (const auto& rule : deny_) {
+    if (names(rule, address) && !rule.port) return denied_by(rule);
+  }
+  if (classify(address) == AddressClass::public_ || is_counted_as_public(address)) return {true, address.text()};
+  for (const auto& rule : allow_private_) {
+    if (names(rule, address) || names(rule, name)) return allowed_private_by(rule);
+  }
+  return {false, "leads to " + address.text() + ", " + words(classify(address))};
 }
 
 Decision Allowlist::decide_name(std::string_view name) const {
@@ -72,7 +89,14 @@ Decision Allowlist::decide_name(std::string_view name) const {
       if (names(rule, name)) return allowed_by(rule);
     }
   }
+  if (asks_) return {true, "can be asked for"};
   return {false, "not in the allowlist"};
+}
+
+Allowlist Allowlist::plus(NetworkRule rule) const {
+  Allowlist out = *this;
+  out.allow_.push_back(std::move(rule));
+  return out;
 }
 
 }  // namespace sandy::proxy

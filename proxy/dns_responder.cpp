@@ -14,6 +14,7 @@ struct Verdict {
   Rcode rcode = Rcode::no_error;
   std::vector<Answer> answers;
   Decision decision;
+  std::string wanted;  // the name whose real addresses are to be found
 };
 
 Verdict reverse(const policy::IpAddress& address, const SyntheticAddresses& addresses) {
@@ -38,6 +39,10 @@ Verdict judge(const Query& query, const Allowlist& allowlist, SyntheticAddresses
     return out;
   }
   if (query.type != kA && query.type != kAaaa) return out;
+  if (allowlist.real_answers()) {
+    out.wanted = *name;
+    return out;
+  }
   const auto pair = addresses.addresses_of(*name);
   if (!pair) return {Rcode::server_failure, {}, {false, "too many names"}};
   out.answers.push_back({query.type == kA ? pair->v4 : pair->v6, kTtl});
@@ -45,6 +50,14 @@ Verdict judge(const Query& query, const Allowlist& allowlist, SyntheticAddresses
 }
 
 }  // namespace
+
+std::vector<std::uint8_t> answer(const Reply::Wanted& wanted, std::span<const policy::IpAddress> addresses, bool known) {
+  std::vector<Answer> answers;
+  for (const auto& address : addresses) {
+    if (address.v6 == (wanted.query.type == kAaaa)) answers.push_back({address, kTtl});
+  }
+  return encode_response(wanted.query, known ? Rcode::no_error : Rcode::server_failure, answers, wanted.limit);
+}
 
 Reply respond(std::span<const std::uint8_t> message, const Allowlist& allowlist, SyntheticAddresses& addresses, bool udp) {
   Reply out;
@@ -57,7 +70,11 @@ Reply respond(std::span<const std::uint8_t> message, const Allowlist& allowlist,
   const auto& query = std::get<Query>(parsed);
   auto verdict = judge(query, allowlist, addresses);
   const std::size_t limit = udp ? std::min<std::size_t>(query.edns_bytes.value_or(kPlainUdpBytes), kMaxUdp) : kMaxTcp;
-  out.message = encode_response(query, verdict.rcode, verdict.answers, limit);
+  if (verdict.wanted.empty()) {
+    out.message = encode_response(query, verdict.rcode, verdict.answers, limit);
+  } else {
+    out.wanted = Reply::Wanted{query, std::move(verdict.wanted), limit};
+  }
   out.name = query.name;
   out.type = query.type;
   out.decision = std::move(verdict.decision);

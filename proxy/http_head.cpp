@@ -3,41 +3,14 @@
 #include <algorithm>
 #include <charconv>
 
+#include "proxy/http_fields.h"
+
 namespace sandy::proxy {
 namespace {
 
 using Error = std::unexpected<std::string>;
 
 constexpr std::size_t kMaxMethod = 32;
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool same_word(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](char x, char y) { return lower(x) == lower(y); });
-}
-
-// RFC 9110, section 5.6.2.
-bool is_token_char(char c) {
-  if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) return true;
-  return std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
-}
-
-bool is_token(std::string_view text) { return !text.empty() && std::ranges::all_of(text, is_token_char); }
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-  return text;
-}
-
-bool has_item(std::string_view list, std::string_view word) {
-  while (!list.empty()) {
-    const auto comma = std::min(list.find(','), list.size());
-    if (same_word(trimmed(list.substr(0, comma)), word)) return true;
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return false;
-}
 
 class HeadParser {
  public:
@@ -112,7 +85,7 @@ class HeadParser {
     const auto colon = line.find(':');
     if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return "a header is none of NAME: VALUE";
     const auto name = line.substr(0, colon), value = trimmed(line.substr(colon + 1));
-    if (std::ranges::any_of(value, [](char c) { return (static_cast<unsigned char>(c) < ' ' && c != '\t') || c == 0x7F; })) return "a header has a control character";
+    if (!is_field_value(value)) return "a header has a control character";
     if (out_.headers.size() == kMaxHttpHeaders) return "too many headers";
     out_.headers.emplace_back(name, value);
     if (same_word(name, "Host")) return host(value);
@@ -180,18 +153,19 @@ class HeadParser {
 
 }  // namespace
 
-std::expected<std::size_t, std::string> find_http_head(std::string_view bytes) {
-  const auto seen = bytes.substr(0, kMaxHttpHead);
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    if (seen[i] == '\0') return Error("a NUL in the head");
-    if (seen[i] == '\r' && i + 1 < seen.size() && seen[i + 1] != '\n') return Error("a carriage return alone");
-    if (seen[i] != '\n') continue;
-    if (i == 0 || seen[i - 1] != '\r') return Error("a line feed alone");
+std::expected<std::size_t, std::string> find_http_head(std::string_view bytes, std::size_t looked_at) {
+  const auto head = bytes.substr(0, kMaxHttpHead);
+  // The last byte again: what may follow a carriage return could not be told before.
+  for (std::size_t i = looked_at == 0 ? 0 : looked_at - 1; i < head.size(); ++i) {
+    if (head[i] == '\0') return Error("a NUL in the head");
+    if (head[i] == '\r' && i + 1 < head.size() && head[i + 1] != '\n') return Error("a carriage return alone");
+    if (head[i] != '\n') continue;
+    if (i == 0 || head[i - 1] != '\r') return Error("a line feed alone");
     // An empty line: the head's end, or a first one, which some clients sent before a request long ago.
     if (i == 1) return Error("an empty line before the request");
-    if (i >= 3 && seen[i - 2] == '\n') return i + 1;
+    if (i >= 3 && head[i - 2] == '\n') return i + 1;
   }
-  if (bytes.size() >= kMaxHttpHead) return Error("a head of more than 64 KiB");
+  if (bytes.size() >= kMaxHttpHead) return Error(std::string(kHttpHeadTooLong));
   return 0;
 }
 

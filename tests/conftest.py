@@ -32,9 +32,9 @@ def programs() -> pathlib.Path:
     """The directory of the programs; no sandbox at all is what nothing here can do without."""
     named = os.environ.get("SANDY_PROGRAMS")
     if not named:
-        pytest.fail("set SANDY_PROGRAMS to the directory with sandy, sandy-launch and sandy-agent")
+        pytest.fail("set SANDY_PROGRAMS to the directory with sandy, sandy-launch, sandy-agent and sandy-proxy")
     directory = pathlib.Path(named).resolve()
-    for name in ("sandy", "sandy-launch", "sandy-agent"):
+    for name in ("sandy", "sandy-launch", "sandy-agent", "sandy-proxy"):
         if not os.access(directory / name, os.X_OK):
             pytest.fail(f"SANDY_PROGRAMS={named}: {name} is not there, or can't be executed")
     return directory

@@ -1,6 +1,6 @@
 """Helpers of the tests that run real sandboxes.
 
-SANDY_PROGRAMS names the directory with sandy, sandy-launch and sandy-agent. A test that needs something this machine lacks skips
+SANDY_PROGRAMS names the directory with sandy, sandy-launch, sandy-agent and sandy-proxy. A test that needs something this machine lacks skips
 and says what; with SANDY_MUST_WORK=1 it fails, so that no skip can hide a fault.
 """
 

@@ -10,7 +10,7 @@ assert "SANDY_PROGRAMS" not in os.environ
 assert importlib.util.find_spec("deepagents") is None, "the environment is not bare, so this proves nothing"
 package = pathlib.Path(sandy.__file__).parent
 programs = sorted(path.name for path in (package / "_programs").iterdir())
-assert programs == ["sandy", "sandy-agent", "sandy-launch"], programs
+assert programs == ["sandy", "sandy-agent", "sandy-launch", "sandy-proxy"], programs
 assert sandy.__version__ != "0+unknown"
 with sandy.Sandbox() as sandbox:
     outcome = sandbox.run(["sh", "-c", "echo from $(id -un)"], timeout=60)

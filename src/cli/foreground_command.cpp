@@ -8,6 +8,7 @@
 
 #include <array>
 #include <boost/asio.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -26,6 +27,8 @@ namespace {
 
 namespace asio = boost::asio;
 using wire::Json;
+
+using namespace asio::experimental::awaitable_operators;
 
 constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
 constexpr auto kTerminateGrace = std::chrono::seconds(5);  // from a passed-on SIGTERM to the kill
@@ -137,12 +140,38 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
     }
   }
 
+  // Asks at the terminal, one question after another. The answer is what is typed next, and not the command's.
+  void ask(std::uint32_t number, const std::string& target) {
+    if (number == session::Sandbox::kNoMoreQuestions) return;
+    questions_.emplace_back(number, target);
+    if (questions_.size() == 1) prompt();
+  }
+
   // The signal that had the command cancelled: a reader that went away, or one that we got.
   int cancelled_by() const { return cancelled_by_; }
   // Why output could not be written, other than that nobody reads it: an errno value, or 0.
   int output_error() const { return output_error_; }
 
  private:
+  void prompt() {
+    const char* const line = options_.tty ? "\r\n" : "\n";
+    std::fprintf(stderr, "%ssandy: the command wants to connect to %s. Allow it? [o]nce, [a]lways, [d]eny: ", line, questions_.front().second.c_str());
+  }
+
+  // False: none of the letters.
+  bool take_answer(std::string_view typed) {
+    const auto at = typed.find_first_of("oOaAdDnNyY\x03\x04");
+    if (at == std::string_view::npos && !typed.empty()) return false;
+    const char letter = typed.empty() ? 'd' : static_cast<char>(typed[at] | 0x20);
+    const bool always = letter == 'a', allow = always || letter == 'o' || letter == 'y';
+    std::fprintf(stderr, "%s%s", allow ? always ? "always" : "once" : "denied", options_.tty ? "\r\n" : "\n");
+    const std::uint32_t number = questions_.front().first;
+    questions_.pop_front();
+    asio::co_spawn(io_, sandbox_->answer(number, allow, always), asio::detached);
+    if (!questions_.empty()) prompt();
+    return true;
+  }
+
   void cancel(int signal) {
     if (cancelled_by_ != 0) return;
     cancelled_by_ = signal;
@@ -186,6 +215,10 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
       }
       const ssize_t n = ::read(0, buffer.data(), std::min(buffer.size(), window_));
       if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (!questions_.empty()) {
+        if (!take_answer({buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))})) prompt();
+        continue;
+      }
       if (n <= 0) break;
       window_ -= static_cast<std::size_t>(n);
       sandbox_->follow(kId, wire::request("data"), std::string(buffer.data(), static_cast<std::size_t>(n)));
@@ -234,6 +267,7 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
   std::shared_ptr<session::Sandbox> sandbox_;
   static constexpr std::uint32_t kId = session::Sandbox::kFirstId;
   std::deque<wire::Frame> events_;
+  std::deque<std::pair<std::uint32_t, std::string>> questions_;
   asio::steady_timer changed_;
   asio::steady_timer input_changed_{io_, asio::steady_timer::time_point::max()};
   asio::steady_timer given_up_;
@@ -255,6 +289,16 @@ std::string place_on_host(const std::string& program) {
     path.remove_prefix(std::min(directory.size() + 1, path.size()));
   }
   return {};
+}
+
+// What the network refused, in words for whoever ran the command.
+void note_denials(const Json& end) {
+  const auto denials = end.find("denials");
+  if (denials == end.end()) return;
+  for (const auto& denial : *denials) {
+    note((denial.value("failed", false) ? "not reached: " : "blocked: ") + denial.value("target", "") + " (" + denial.value("reason", "") + ")");
+  }
+  if (const auto more = end.value("more_denials", std::uint64_t{0}); more > 0) note("blocked: " + std::to_string(more) + " more");
 }
 
 int status_of(const Json& end, const ForegroundOptions& options, const std::string& cwd, int cancelled_by) {
@@ -308,6 +352,12 @@ int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptio
     outcome.write(error, kCouldNotStart);
     return kCouldNotStart;
   };
+  session::AuditLog audit;
+  if (!options.audit.empty()) {
+    auto opened = session::AuditLog::open(options.audit);
+    if (!opened) return could_not_start(opened.error());
+    audit = std::move(*opened);
+  }
   auto planned = session::plan_here(policy, options.policy_file);
   if (!planned) return could_not_start(planned.error());
   const auto degraded = planned->plan.degraded;
@@ -319,14 +369,21 @@ int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptio
       io,
       [&]() -> asio::awaitable<void> {
         auto foreground = std::make_shared<Foreground>(io, options);
-        auto sandbox = co_await session::Sandbox::start(io.get_executor(), std::move(*planned), foreground->request());
+        session::Sandbox::NetworkOptions network;
+        network.audit = std::move(audit);
+        if (options.ask) network.on_question = [foreground](std::uint32_t number, const std::string& target) { foreground->ask(number, target); };
+        auto sandbox = co_await session::Sandbox::start(io.get_executor(), std::move(*planned), foreground->request(), std::move(network));
         if (!sandbox) {
           could_not_start(sandbox.error());
+          co_await session::Network::shutdown();
           co_return;
         }
+        for (const auto& [host_port, port] : (*sandbox)->published()) note("port " + std::to_string(port) + " of the sandbox is 127.0.0.1:" + std::to_string(host_port));
         const Json end = co_await foreground->run(*sandbox);
         status = foreground->output_error() != 0 ? kCouldNotStart : status_of(end, options, cwd, foreground->cancelled_by());
-        co_await (*sandbox)->close("the command has ended");
+        note_denials(end);
+        // Both at a time: the sandbox leaves its network first.
+        co_await ((*sandbox)->close("the command has ended") && session::Network::shutdown());
         outcome.write(end, status, degraded);
       },
       [&](std::exception_ptr failure) {

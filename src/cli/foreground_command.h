@@ -14,6 +14,8 @@ struct ForegroundOptions {
   std::vector<std::string> argv;
   std::uint64_t timeout_ms = 0;  // 0: none
   bool tty = false;              // a PTY, and our terminal in raw mode
+  bool ask = false;              // at our terminal, for what no rule of the network names
+  std::string audit;             // a file for the decisions about the network; "": none
   std::string policy_file;       // where the policy was read from; "": from flags alone
 };
 

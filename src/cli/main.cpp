@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/verbs.h"
 #include "host/children.h"
@@ -69,7 +70,41 @@ int check_arguments(const CLI::App& app, int argc, char** argv) {
   return 0;
 }
 
+// CLI11 takes a word in brackets for a list, and a command's words are nobody's to take apart. Those from the command on that begin so are marked, and
+// unmarked where the command is taken (unmarked_words()).
+std::vector<std::string> marked_words(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> out(argv, argv + argc);
+  const CLI::App* verb = nullptr;
+  for (const CLI::App* candidate : app.get_subcommands({})) {
+    if (argc > 1 && candidate->get_name() == argv[1]) verb = candidate;
+  }
+  if (verb == nullptr) return out;
+  int i = 2;
+  for (; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (!word.starts_with('-') || word == "--") break;
+    const CLI::Option* option = verb->get_option_no_throw(std::string(word));
+    if (option != nullptr && option->get_type_size() > 0) ++i;  // its value
+  }
+  for (; i < argc; ++i) {
+    auto& word = out[static_cast<std::size_t>(i)];
+    if (word.starts_with('[') || word.starts_with(sandy::cli::kWordMark)) word.insert(word.begin(), sandy::cli::kWordMark);
+  }
+  return out;
+}
+
 }  // namespace
+
+namespace sandy::cli {
+
+std::vector<std::string> unmarked_words(std::vector<std::string> words) {
+  for (auto& word : words) {
+    if (word.starts_with(kWordMark)) word.erase(0, 1);
+  }
+  return words;
+}
+
+}  // namespace sandy::cli
 
 int main(int argc, char** argv) {
   open_standard_descriptors();
@@ -89,7 +124,10 @@ int main(int argc, char** argv) {
   raise_open_files();
   sandy::host::prepare_for_children();
   try {
-    app.parse(argc, argv);
+    auto words = marked_words(app, argc, argv);
+    std::vector<char*> pointers;
+    for (auto& word : words) pointers.push_back(word.data());
+    app.parse(argc, pointers.data());
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     if (code == 0) return 0;

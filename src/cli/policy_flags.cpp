@@ -43,7 +43,7 @@ void add(std::vector<Text>& list, const std::vector<std::string>& values, const 
 }  // namespace
 
 void PolicyFlags::add_to(CLI::App& verb) {
-  const auto files = "Files", limits = "Limits", other = "Policy";
+  const auto files = "Files", limits = "Limits", network = "Network", other = "Policy";
   verb.add_option("-p,--policy", policy_file_, "Policy file (JSON); flags add to its lists, and can't contradict it")->group(other)->type_name("FILE");
   verb.add_option("--read", read_, "Show this host path, read-only (repeatable)")->group(files)->type_name("PATH")->allow_extra_args(false);
   verb.add_option("--write", write_, "Show this host path, writable (repeatable)")->group(files)->type_name("PATH")->allow_extra_args(false);
@@ -52,7 +52,10 @@ void PolicyFlags::add_to(CLI::App& verb) {
   verb.add_option("--mount", mount_, "Where the sandbox sees the workspace (default: its own path)")->group(files)->type_name("PATH");
   verb.add_flag("--private-workspace", private_workspace_, "An empty workspace that is thrown away")->group(files);
   verb.add_flag("--unsafe-broad-workspace", unsafe_broad_workspace_, "Let /, your home directory and the like be writable")->group(files);
-  verb.add_option("--allow-domain", allow_domains_, "Let this domain be reached (repeatable)")->group(other)->type_name("NAME")->allow_extra_args(false);
+  verb.add_option("--allow-domain", allow_domains_, "Let this be reached, NAME or *.NAME, or with :PORT (default: 80 and 443) (repeatable)")->group(network)->type_name("NAME")->allow_extra_args(false);
+  verb.add_option("--deny-domain", deny_domains_, "An exception from --allow-domain (repeatable)")->group(network)->type_name("NAME")->allow_extra_args(false);
+  verb.add_option("--allow-private", allow_private_, "Let this private NAME:PORT or ADDRESS:PORT be reached; host.sandy.internal is this machine (repeatable)")->group(network)->type_name("TARGET")->allow_extra_args(false);
+  verb.add_option("--publish", publish_, "Let this machine reach this port of the sandbox at 127.0.0.1 (repeatable)")->group(network)->type_name("[HOST_PORT:]PORT")->allow_extra_args(false);
   verb.add_option("--env", set_env_, "Set NAME=VALUE, or pass NAME on (repeatable)")->group(other)->type_name("NAME[=VALUE]")->allow_extra_args(false);
   verb.add_option("--hostname", hostname_, "Host name inside (default: sandbox)")->group(other)->type_name("NAME");
   verb.add_option("--cwd", cwd_, "Working directory inside (default: the workspace)")->group(other)->type_name("PATH");
@@ -157,10 +160,14 @@ Result<policy::PolicyDraft> PolicyFlags::draft(const policy::Caller& caller) con
   add(draft.filesystem.write, write_, "--write");
   add(draft.filesystem.deny, deny_, "--deny");
   if (auto r = add_workspace(draft.filesystem, caller); !r) return std::unexpected(r.error());
-  if (!allow_domains_.empty()) {
-    if (auto r = set(draft.network.mode, "allowlist", "--allow-domain"); !r) return std::unexpected(r.error());
-    add(draft.network.allow, allow_domains_, "--allow-domain");
+  if (!allow_domains_.empty() || !allow_private_.empty() || !publish_.empty()) {
+    const char* const flag = !allow_domains_.empty() ? "--allow-domain" : !allow_private_.empty() ? "--allow-private" : "--publish";
+    if (auto r = set(draft.network.mode, "allowlist", flag); !r) return std::unexpected(r.error());
   }
+  add(draft.network.publish, publish_, "--publish");
+  add(draft.network.allow, allow_domains_, "--allow-domain");
+  add(draft.network.deny, deny_domains_, "--deny-domain");
+  add(draft.network.allow_private, allow_private_, "--allow-private");
   for (const auto& variable : set_env_) {
     const auto equals = variable.find('=');
     if (equals == std::string::npos) {
@@ -180,7 +187,6 @@ Error in_flags(Error error) {
       {"set filesystem.unsafe_broad_workspace", "give --unsafe-broad-workspace"},
       {"name a directory of the project, or", "name a directory of the project (--workspace DIR), take --private-workspace, or"},
       {"set network.mode to \"allowlist\"", "give --allow-domain"},
-      {"use \"none\", and bring", "leave it out, and bring"},
   };
   for (std::string* text : {&error.what, &error.why, &error.fix}) {
     for (const auto& [key, flag] : kWords) {

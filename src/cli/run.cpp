@@ -15,8 +15,9 @@ namespace {
 struct RunOptions {
   PolicyFlags policy;
   std::vector<std::string> command;
-  std::optional<std::string> timeout, json;
+  std::optional<std::string> timeout, json, audit;
   std::string tty = "auto";
+  bool ask = false;
 };
 
 // A terminal that we are in the foreground of. In the background its use would stop us (SIGTTOU).
@@ -42,7 +43,16 @@ int run(const RunOptions& options) {
   if (!draft) return could_not_start(draft.error());
   const auto policy = session::validate_here(*draft);
   if (!policy) return could_not_start(policy.error());
-  ForegroundOptions foreground{.argv = options.command, .timeout_ms = 0, .tty = options.tty == "always" || (options.tty == "auto" && at_a_terminal()), .policy_file = options.policy.policy_file(caller)};
+  ForegroundOptions foreground{.argv = unmarked_words(options.command), .timeout_ms = 0, .tty = options.tty == "always" || (options.tty == "auto" && at_a_terminal()), .policy_file = options.policy.policy_file(caller)};
+  if (options.ask) {
+    if (::isatty(0) != 1) return could_not_start({"--ask", "standard input is no terminal to ask at", "leave it out, and name what is allowed with --allow-domain"});
+    if ((*policy)->network.mode == policy::NetworkMode::none) return could_not_start({"--ask", "the sandbox has no network", "give --allow-domain, or a policy with network.mode \"allowlist\""});
+    foreground.ask = true;
+  }
+  if (options.audit) {
+    if (options.audit->empty()) return could_not_start({"--audit", "an empty value", "leave the option out, or name a file"});
+    foreground.audit = *options.audit;
+  }
   if (options.timeout) {
     const auto limit = policy::parse_duration({*options.timeout, "--timeout"});
     if (!limit) return could_not_start(limit.error());
@@ -62,6 +72,8 @@ void add_run(CLI::App& app, ExitStatus& status, bool selected) {
   verb->add_option("--tty", options->tty, "A terminal of its own: auto (if all three of ours are terminals, and we are in the foreground), always, never")
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->type_name("WHEN");
+  verb->add_option("--audit", options->audit, "Append each decision about the network to this file, a line of JSON each")->type_name("FILE");
+  verb->add_flag("--ask", options->ask, "Ask at the terminal for what no rule of the network names");
   verb->add_option("--json", options->json, "Write the outcome to this file as JSON")->type_name("FILE");
   verb->add_option("command", options->command, "The command and its arguments, after --")->required()->type_name("CMD...");
   verb->footer("Example: sandy run --timeout 10m -- make test\n" + std::string(kCommandStatuses));
@@ -74,6 +86,7 @@ void add_shell(CLI::App& app, ExitStatus& status, bool selected) {
   if (!selected) return;
   auto options = std::make_shared<RunOptions>();
   options->policy.add_to(*verb);
+  verb->add_flag("--ask", options->ask, "Ask at the terminal for what no rule of the network names");
   verb->footer(kCommandStatuses);
   verb->callback([options, &status] {
     if (::isatty(0) != 1) {

@@ -3,6 +3,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <string>
+#include <vector>
+
 #include "base/error.h"
 
 namespace sandy::cli {
@@ -27,6 +30,10 @@ void add_plan(CLI::App& app, ExitStatus& status, bool selected);
 void add_run(CLI::App& app, ExitStatus& status, bool selected);
 void add_serve(CLI::App& app, ExitStatus& status);
 void add_shell(CLI::App& app, ExitStatus& status, bool selected);
+
+// A command's words as they were typed: main() marks some of them, for CLI11 to leave them alone.
+inline constexpr char kWordMark = '\x01';
+std::vector<std::string> unmarked_words(std::vector<std::string> words);
 
 // "sandy: what: why" and the hint, on stderr.
 void print_error(const Error& error);

@@ -2,10 +2,15 @@
 
 #include <sys/utsname.h>
 
+#include "host/diagnose.h"
 #include "host/machine_capabilities.h"
+#include "host/programs.h"
+#include "host/run_program.h"
 
 namespace sandy::host {
 namespace {
+
+using namespace std::chrono_literals;
 
 using State = CapabilityState;
 
@@ -19,11 +24,26 @@ Capability sandbox_start(const StartFindings& start) {
 }
 
 Capability network_allowlist() {
-  return {.name = "network allowlist",
-          .state = State::missing,
-          .detail = "not in this version of Sandy: sandboxes have no network at all",
-          .needs = "network.mode \"allowlist\", allow_domains",
-          .fix = "nothing on this machine; fetch what a sandbox needs before it starts"};
+  Capability out{.name = "network allowlist",
+                 .state = State::ok,
+                 .detail = "a network namespace with nftables and a veth pair can be made, without rights on the host's network",
+                 .needs = "network.mode \"allowlist\", --allow-domain, allow_domains",
+                 .fix = {}};
+  const auto launcher = own_program("sandy-launch");
+  if (!launcher || !own_program("sandy-proxy")) {
+    out.state = State::missing;
+    out.detail = "sandy-launch or sandy-proxy is not there";
+    out.fix = "install Sandy again, all of its programs from one version in one place";
+    return out;
+  }
+  const auto tried = run_program({*launcher, "--try-network"}, 5s);
+  if (tried && !tried->timed_out && tried->status == 0) return out;
+  out.state = State::missing;
+  out.detail = tried ? tried->err.substr(0, tried->err.find('\n')) : tried.error().why;
+  const auto known = known_message(out.detail);
+  if (known) out.detail += ": " + known->why;
+  out.fix = known ? known->fix : "see the other lines that are not ok; sandboxes without a network don't need it";
+  return out;
 }
 
 }  // namespace

@@ -1,24 +1,21 @@
 #include "host/launch.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 
 #include "base/memfd.h"
-#include "host/children.h"
 #include "host/namespaces_probe.h"
 #include "host/path_resolver.h"
 #include "host/programs.h"
+#include "host/spawn.h"
 
 namespace sandy::host {
 namespace {
 
+constexpr int kInwardSockets = 32;  // connections to published ports at a time
 constexpr int kAgentSocket = 3, kArguments = 4, kFirstSlot = 5;  // in bubblewrap's process
 
 Result<UniqueFd> open_slot(const plan::SandboxPlan& plan, const plan::FdSlot& slot, LaunchedSandbox& launched, const StateDirectory* state,
@@ -46,56 +43,21 @@ Result<UniqueFd> open_slot(const plan::SandboxPlan& plan, const plan::FdSlot& sl
   return fail("plan", "a slot of no known kind");
 }
 
-class SpawnActions {
- public:
-  SpawnActions() {
-    posix_spawn_file_actions_init(&actions_);
-    posix_spawnattr_init(&attributes_);
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes_, &none);
-    posix_spawnattr_setsigdefault(&attributes_, &all);
-    // A process group of its own: what a terminal or timeout(1) sends to ours is for us, and not for bubblewrap to die of.
-    posix_spawnattr_setpgroup(&attributes_, 0);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnActions() {
-    posix_spawn_file_actions_destroy(&actions_);
-    posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnActions(const SpawnActions&) = delete;
-  SpawnActions& operator=(const SpawnActions&) = delete;
-
-  void open_null(int target) { posix_spawn_file_actions_addopen(&actions_, target, "/dev/null", O_RDWR, 0); }
-  void dup(int from, int target) { posix_spawn_file_actions_adddup2(&actions_, from, target); }
-  int spawn(const std::string& program, const std::vector<std::string>& argv, pid_t& pid) {
-    std::vector<char*> words;
-    for (const auto& word : argv) words.push_back(const_cast<char*>(word.c_str()));
-    words.push_back(nullptr);
-    // An empty environment: what bubblewrap starts with stays readable in the sandbox's /proc/1/environ.
-    std::array<char*, 1> environment{nullptr};
-    return ::posix_spawn(&pid, program.c_str(), &actions_, &attributes_, words.data(), environment.data());
-  }
-
- private:
-  posix_spawn_file_actions_t actions_;
-  posix_spawnattr_t attributes_;
-};
-
 }  // namespace
 
 Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string& id, std::string_view seccomp) {
   LaunchedSandbox launched;
-  // Without root there is nothing to prepare, and bubblewrap is started at once.
+  // Without root and a network there is nothing to prepare, and bubblewrap is started at once.
+  const bool prepared = plan.host_ids || plan.network;
   std::string program = plan.bwrap;
   std::vector<std::string> argv{plan.bwrap};
-  if (plan.host_ids) {
+  if (prepared) {
     auto launcher = own_program("sandy-launch");
     if (!launcher) return std::unexpected(launcher.error());
     program = std::move(*launcher);
-    argv = {"sandy-launch", "--user", std::to_string(plan.host_ids->first) + ":" + std::to_string(plan.host_ids->second)};
+    argv = {"sandy-launch"};
   }
+  if (plan.host_ids) argv.insert(argv.end(), {"--user", std::to_string(plan.host_ids->first) + ":" + std::to_string(plan.host_ids->second)});
   if (auto allowed = check_root(); !allowed) return std::unexpected(allowed.error());
   auto state = StateDirectory::open();
   if (!state) return std::unexpected(state.error());
@@ -110,7 +72,7 @@ Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string&
     launched.directory = std::make_unique<SandboxDirectory>(std::move(*directory));
   }
 
-  const int first_free = kFirstSlot + static_cast<int>(plan.slots.size());
+  const int network_number = kFirstSlot + static_cast<int>(plan.slots.size()), first_free = network_number + 1;
   std::vector<UniqueFd> slots;
   std::vector<int> numbers;
   auto keep = [&](UniqueFd fd) -> Result<UniqueFd> {
@@ -151,24 +113,30 @@ Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string&
   auto messages_high = keep(UniqueFd(pipe[1]));
   if (!messages_high) return std::unexpected(messages_high.error());
 
-  if (plan.host_ids) argv.insert(argv.end(), {"--", plan.bwrap});
+  UniqueFd network_high;
+  if (plan.network) {
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return fail("socketpair", errno_text(errno));
+    launched.network.reset(sockets[0]);
+    auto high = keep(UniqueFd(sockets[1]));
+    if (!high) return std::unexpected(high.error());
+    network_high = std::move(*high);
+    argv.insert(argv.end(), {"--network", std::to_string(network_number)});
+    if (!plan.network->publish.empty()) argv.insert(argv.end(), {"--inward", std::to_string(kInwardSockets)});
+  }
+  if (prepared) argv.insert(argv.end(), {"--", plan.bwrap});
   argv.insert(argv.end(), {"--args", std::to_string(kArguments), "--", plan::kAgentPath});
-  SpawnActions actions;
+  Spawn actions;
   actions.open_null(0);
   actions.open_null(1);
   actions.dup(messages_high->get(), 2);
   actions.dup(agent_high->get(), kAgentSocket);
   actions.dup(arguments_high->get(), kArguments);
   for (std::size_t i = 0; i < slots.size(); ++i) actions.dup(slots[i].get(), numbers[i]);
-  if (const int error = actions.spawn(program, argv, launched.pid); error != 0) return fail(printable(program), errno_text(error));
-  note_child(launched.pid);
-  launched.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, launched.pid, 0)));
-  if (!launched.pidfd) {
-    const int error = errno;
-    ::kill(launched.pid, SIGKILL);
-    forget_child(launched.pid);
-    return fail("pidfd_open", errno_text(error), "Sandy needs Linux 5.3 or newer");
-  }
+  if (network_high) actions.dup(network_high.get(), network_number);
+  auto child = actions.run(program, argv);
+  if (!child) return std::unexpected(child.error());
+  launched.pid = child->pid;
+  launched.pidfd = std::move(child->pidfd);
   return launched;
 }
 

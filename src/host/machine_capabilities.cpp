@@ -86,7 +86,7 @@ Capability seccomp_filters() {
 }
 
 Capability landlock() {
-  Capability out{.name = "Landlock", .state = State::ok, .detail = {}, .needs = "a second wall around Sandy's own network proxy, in a later version; no sandbox needs it now", .fix = {}};
+  Capability out{.name = "Landlock", .state = State::ok, .detail = {}, .needs = "a second wall around Sandy's own network proxy; no sandbox needs it", .fix = {}};
   // landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION): landlock(7). The number is the same on all architectures.
   const long version = ::syscall(444, nullptr, 0, 1);
   if (version > 0) {
@@ -134,7 +134,7 @@ Capability state_directory() {
 
 Capability own_programs() {
   Capability out{.name = "own programs", .state = State::ok, .detail = "sandy " SANDY_VERSION, .needs = kEvery, .fix = {}};
-  for (const std::string name : {"sandy-launch", "sandy-agent"}) {
+  for (const std::string name : {"sandy-launch", "sandy-agent", "sandy-proxy"}) {
     std::string wrong;
     bool another_version = false;
     if (const auto path = own_program(name); !path) {
@@ -158,7 +158,7 @@ Capability own_programs() {
     }
     out.detail = out.state == State::ok ? wrong : out.detail + "; " + wrong;
     if (!another_version || out.state != State::missing) out.state = another_version ? State::limited : State::missing;
-    out.fix = "install Sandy again, all of its programs (sandy, sandy-launch, sandy-agent) from one version in one place";
+    out.fix = "install Sandy again, all of its programs (sandy, sandy-launch, sandy-agent, sandy-proxy) from one version in one place";
   }
   return out;
 }

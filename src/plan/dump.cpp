@@ -87,7 +87,12 @@ std::string dump_text(const SandboxPlan& plan, const std::vector<std::string>& s
   for (const auto& variable : plan.environment) out += "  " + shown_variable(plan, variable) + "\n";
   out += "seccomp: " + seccomp_line(plan.seccomp) + "\n";
   for (const auto& row : seccomp_rows) out += "  " + printable(row) + "\n";
-  out += "network: none\nlimits:\n";
+  out += "network: " + std::string(plan.network ? "allowlist" : "none") + "\n";
+  if (plan.network) {
+    for (const auto& rule : plan.network->rules) out += "  " + rule + "\n";
+    for (const auto& port : plan.network->publish) out += "  publish " + text(port) + "\n";
+  }
+  out += "limits:\n";
   if (plan.open_files != 0) out += "  open_files " + std::to_string(plan.open_files) + "\n";
   if (plan.file_size != 0) out += "  file_size " + std::to_string(plan.file_size) + "\n";
   if (plan.wall_time_ms != 0) out += "  wall_time_ms " + std::to_string(plan.wall_time_ms) + "\n";
@@ -122,7 +127,12 @@ std::string dump_json(const SandboxPlan& plan, const std::vector<std::string>& s
   out["environment"] = std::move(environment);
   out["seccomp"] = {{"policy", seccomp_line(plan.seccomp)}};
   if (!seccomp_rows.empty()) out["seccomp"]["rows"] = seccomp_rows;
-  out["network"] = {{"mode", "none"}};
+  out["network"] = {{"mode", plan.network ? "allowlist" : "none"}};
+  if (plan.network) {
+    out["network"]["rules"] = plan.network->rules;
+    out["network"]["publish"] = Json::array();
+    for (const auto& port : plan.network->publish) out["network"]["publish"].push_back(text(port));
+  }
   Json limits = Json::object();
   if (plan.open_files != 0) limits["open_files"] = plan.open_files;
   if (plan.file_size != 0) limits["file_size"] = plan.file_size;

@@ -235,7 +235,7 @@ class View {
 
   void add_etc() {
     if (const auto it = entries_.all().find("/etc"); it != entries_.all().end() && it->second.what == Entry::What::exposed) return;
-    plan_.etc = synthetic_etc(policy_.process, plan_.home, facts_.etc_names);
+    plan_.etc = synthetic_etc(policy_.process, plan_.home, policy_.network.mode == policy::NetworkMode::allowlist, facts_.etc_names);
     take_links_of_etc();
     for (auto& [dest, entry] : entries_.all()) {
       if (!is_at_or_below(dest, "/etc") || entry.what == Entry::What::made) continue;

@@ -30,6 +30,15 @@ std::string bwrap_remedy(const std::vector<std::string>& lacking) {
          "apt-get update && sudo apt-get install bubblewrap";
 }
 
+std::vector<std::string> rule_lines(const policy::Network& network) {
+  std::vector<std::string> out;
+  for (const auto& rule : network.allow) out.push_back("allow " + rule.text());
+  for (const auto& rule : network.deny) out.push_back("deny " + rule.text());
+  for (const auto& rule : network.allow_private) out.push_back("private " + rule.text());
+  if (network.real_dns_answers) out.emplace_back("real");
+  return out;
+}
+
 Result<SandboxPlan> make_plan(const policy::SandboxPolicy& policy, const HostFacts& facts) {
   SandboxPlan plan;
   plan.bwrap = facts.bwrap;
@@ -42,6 +51,7 @@ Result<SandboxPlan> make_plan(const policy::SandboxPolicy& policy, const HostFac
   }
   if (auto r = check_resolved(policy->filesystem, facts); !r) return std::unexpected(r.error());
   if (auto r = plan_filesystem(policy.fields(), facts, plan); !r) return std::unexpected(r.error());
+  if (policy->network.mode == policy::NetworkMode::allowlist) plan.network = NetworkPlan{rule_lines(policy->network), policy->network.publish};
   plan.cwd = policy->process.cwd.empty() ? plan.workspace : policy->process.cwd;
   plan.hostname = policy->process.hostname;
   plan.uid = policy->process.uid;
@@ -61,9 +71,11 @@ Result<SandboxPlan> make_plan(const policy::SandboxPolicy& policy, const HostFac
 }
 
 std::vector<std::string> bwrap_options(const SandboxPlan& plan, const std::vector<int>& fds) {
-  std::vector<std::string> out{"--unshare-user",    "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try",
-                               "--disable-userns",  "--new-session", "--as-pid-1",
+  std::vector<std::string> out{"--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try",
+                               "--disable-userns", "--new-session", "--as-pid-1",
                                "--uid", std::to_string(plan.uid), "--gid", std::to_string(plan.gid), "--hostname", plan.hostname};
+  // With a network, sandy-launch has made the namespace, and bubblewrap stays in it.
+  if (!plan.network) out.insert(out.begin() + 3, "--unshare-net");
   auto octal = [](unsigned mode) {
     std::string text;
     for (int shift = 9; shift >= 0; shift -= 3) text += static_cast<char>('0' + (mode >> shift & 7));

@@ -58,6 +58,13 @@ struct HiddenSocket {
   bool operator==(const HiddenSocket&) const = default;
 };
 
+// A network in which only what the rules allow exists. Nothing: no network but the sandbox's own loopback.
+struct NetworkPlan {
+  std::vector<std::string> rules;  // for the proxy, a line each: "allow RULE", "deny RULE", "private RULE", "real"
+  std::vector<policy::PublishedPort> publish;
+  bool operator==(const NetworkPlan&) const = default;
+};
+
 enum class RootKind {
   private_directory,  // a writable directory in the state directory: unknown top-level names belong to the workspace
   tmpfs,              // read-only once it is built
@@ -69,6 +76,7 @@ struct SandboxPlan {
   std::vector<MountStep> mounts;
   std::optional<EtcView> etc;  // nothing where the policy shows all of the host's /etc
   std::vector<HiddenSocket> hidden_sockets;
+  std::optional<NetworkPlan> network;
   std::string workspace;       // in the sandbox
   std::string home, cwd;
   std::string hostname;
@@ -87,6 +95,9 @@ struct SandboxPlan {
 
 // The error names the policy's key, the reason, and what to do.
 Result<SandboxPlan> make_plan(const policy::SandboxPolicy& policy, const HostFacts& facts);
+
+// The policy's rules as the proxy reads them (NetworkPlan::rules).
+std::vector<std::string> rule_lines(const policy::Network& network);
 
 // bubblewrap's options, NUL-separated in an `--args` file: `fds[i]` is the descriptor of slot i. The program to run
 // (the agent's path in the sandbox) is not among them.

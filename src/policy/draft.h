@@ -51,6 +51,8 @@ struct FilesystemDraft {
 struct NetworkDraft {
   OptionalText mode;  // "none" or "allowlist"
   std::vector<Text> allow, deny, allow_private;
+  OptionalText dns_answers;   // "synthetic" or "real"
+  std::vector<Text> publish;  // "PORT" or "HOST_PORT:PORT"
 };
 
 // Sizes, durations and numbers are text in the spellings of sizes.h; JSON numbers come as their

@@ -31,6 +31,8 @@ const std::array kKeys{
     PolicyKey{"network.allow", KeyKind::texts, SANDY_LIST(network.allow)},
     PolicyKey{"network.deny", KeyKind::texts, SANDY_LIST(network.deny)},
     PolicyKey{"network.allow_private", KeyKind::texts, SANDY_LIST(network.allow_private)},
+    PolicyKey{"network.dns_answers", KeyKind::text, SANDY_TEXT(network.dns_answers)},
+    PolicyKey{"network.publish", KeyKind::texts, SANDY_LIST(network.publish)},
     PolicyKey{"limits", KeyKind::object, {}},
     PolicyKey{"limits.memory", KeyKind::amount, SANDY_TEXT(limits.memory)},
     PolicyKey{"limits.swap", KeyKind::amount, SANDY_TEXT(limits.swap)},

@@ -64,6 +64,10 @@ Json network_json(const Network& network) {
     out["allow"] = rule_texts(network.allow);
     out["deny"] = rule_texts(network.deny);
     out["allow_private"] = rule_texts(network.allow_private);
+    if (network.real_dns_answers) out["dns_answers"] = "real";
+    Json published = Json::array();
+    for (const auto& port : network.publish) published.push_back(text(port));
+    out["publish"] = std::move(published);
   }
   return out;
 }

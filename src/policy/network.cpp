@@ -1,6 +1,9 @@
 #include "policy/network.h"
 
+#include <algorithm>
+#include <charconv>
 #include <map>
+#include <optional>
 
 #include "policy/json_reader.h"
 #include "policy/sizes.h"
@@ -10,6 +13,8 @@ namespace sandy::policy {
 namespace {
 
 using Kind = NetworkRule::Kind;
+
+constexpr std::size_t kMaxPublished = 64;
 
 // What a list can hold: the reason and the fix why it can't hold this rule, or nothing.
 Result<void> suits_allow(const NetworkRule& rule) {
@@ -41,15 +46,34 @@ Result<std::vector<NetworkRule>> parse_rules(const std::vector<Text>& texts, Sui
   return out;
 }
 
-// This version has no gateway, so the only network it can enforce is none. To be deleted with the
-// first that has one.
-Result<void> refuse_allowlist(const NetworkDraft& draft) {
-  return fail(quoted(draft.mode->key, draft.mode->value),
-              "this version has no network gateway to enforce the list with",
-              "use \"none\", and bring what the command needs into the workspace");
+std::optional<std::uint16_t> parse_port(std::string_view text) {
+  std::uint16_t out = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc() || end != text.data() + text.size() || out == 0) return {};
+  return out;
+}
+
+Result<std::vector<PublishedPort>> parse_published(const std::vector<Text>& texts) {
+  std::vector<PublishedPort> out;
+  for (const Text& text : texts) {
+    const std::string_view value = text.value;
+    const auto colon = value.find(':');
+    const auto port = parse_port(colon == std::string_view::npos ? value : value.substr(colon + 1));
+    const auto host_port = colon == std::string_view::npos ? std::optional<std::uint16_t>(0) : parse_port(value.substr(0, colon));
+    if (!port || !host_port) return fail(quoted(text.key, text.value), "is no port", "write \"PORT\", or \"HOST_PORT:PORT\" to choose where this machine has it; both are from 1 to 65535");
+    if (std::ranges::any_of(out, [&](const auto& other) { return other.port == *port || (*host_port != 0 && other.host_port == *host_port); })) {
+      return fail(quoted(text.key, text.value), "a port that is published already", "leave one of them out");
+    }
+    out.push_back({*port, *host_port});
+  }
+  return out;
 }
 
 }  // namespace
+
+std::string text(const PublishedPort& port) {
+  return (port.host_port == 0 ? "" : std::to_string(port.host_port) + ":") + std::to_string(port.port);
+}
 
 Result<Network> check_network(const NetworkDraft& draft) {
   Network network;
@@ -76,6 +100,22 @@ Result<Network> check_network(const NetworkDraft& draft) {
     }
     list.to = std::move(*rules);
   }
+  if (draft.dns_answers) {
+    const auto answers = choose(*draft.dns_answers, {"synthetic", "real"});
+    if (!answers) return std::unexpected(answers.error());
+    network.real_dns_answers = *answers == 1;
+    if (network.mode == NetworkMode::none) {
+      return fail(quoted(draft.dns_answers->key, draft.dns_answers->value), "answers to names, but network.mode is \"none\"", "leave it out, or set network.mode to \"allowlist\"");
+    }
+  }
+  if (draft.publish.size() > kMaxPublished) return fail("network.publish", "more than " + std::to_string(kMaxPublished) + " ports");
+  if (!draft.publish.empty() && network.mode == NetworkMode::none) {
+    return fail(quoted(draft.publish.front().key, draft.publish.front().value), "a published port, but network.mode is \"none\"",
+                "set network.mode to \"allowlist\"; without rules it allows nothing else");
+  }
+  auto published = parse_published(draft.publish);
+  if (!published) return std::unexpected(published.error());
+  network.publish = std::move(*published);
   // Of two rules of which one is wider, the denial wins; two for the same are a mistake.
   std::map<NetworkRule, const Text*> allowed;
   for (std::size_t i = 0; i < network.allow.size(); ++i) allowed[network.allow[i]] = &draft.allow[i];
@@ -84,9 +124,6 @@ Result<Network> check_network(const NetworkDraft& draft) {
     const auto found = allowed.find(network.deny[i]);
     if (found == allowed.end()) continue;
     return fail(quoted(draft.deny[i].key, draft.deny[i].value), "contradicts " + quoted(found->second->key, found->second->value), "leave one of them out");
-  }
-  if (network.mode == NetworkMode::allowlist) {
-    if (auto ok = refuse_allowlist(draft); !ok) return std::unexpected(ok.error());
   }
   return network;
 }

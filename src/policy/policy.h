@@ -49,11 +49,24 @@ struct Filesystem {
 
 enum class NetworkMode { none, allowlist };
 
+// A port of the sandbox that this machine reaches at its loopback.
+struct PublishedPort {
+  std::uint16_t port = 0;       // in the sandbox, at its loopback
+  std::uint16_t host_port = 0;  // 0: any that is free
+  bool operator==(const PublishedPort&) const = default;
+};
+
+// "PORT" or "HOST_PORT:PORT", as in a policy.
+std::string text(const PublishedPort& port);
+
 struct Network {
   NetworkMode mode = NetworkMode::none;
   // Empty with mode none. A name in `allow` without a port means 80 and 443; a rule in `deny` without
   // one, all ports.
   std::vector<NetworkRule> allow, deny, allow_private;
+  // Names have the addresses that the host's resolver says, and not made-up ones: it is asked, but for allowed names alone.
+  bool real_dns_answers = false;
+  std::vector<PublishedPort> publish;  // each port of either side once
   bool operator==(const Network&) const = default;
 };
 

@@ -69,6 +69,12 @@ void add_network(const Network& network, std::vector<Weakening>& out) {
     out.push_back({"network.allow_private",
                    "commands can reach " + rule.text() + " in the private network"});
   }
+  if (network.real_dns_answers) {
+    out.push_back({"network.dns_answers", "this machine's resolver is asked when a command looks an allowed name up, and not only when it connects"});
+  }
+  for (const PublishedPort& port : network.publish) {
+    out.push_back({"network.publish", "every program on this machine can connect to the sandbox's port " + std::to_string(port.port)});
+  }
 }
 
 void add_seccomp(const Seccomp& seccomp, std::vector<Weakening>& out) {

@@ -26,9 +26,18 @@ asio::awaitable<void> ClientConnection::run() {
       }
       continue;
     }
+    if (questions_) {
+      if (frame->op() != "answer" || frame->id != questions_->client_id) break;
+      const auto sandbox = questions_->sandbox;
+      const auto verdict = frame->word("verdict");
+      co_await sandbox->answer(static_cast<std::uint32_t>(frame->number("question", 0)), verdict == "once" || verdict == "always", verdict == "always");
+      continue;
+    }
     if (active_) break;  // a second request at a time: the client has lost its place
     co_await handle(std::move(*frame));
   }
+  if (questions_) questions_->sandbox->set_on_question({});
+  questions_.reset();
   if (active_) active_->sandbox->abandon(active_->agent_id);
   active_.reset();
   channel_->close();
@@ -56,6 +65,10 @@ asio::awaitable<void> ClientConnection::handle(wire::Frame frame) {
     co_await create(frame);
   } else if (op == "plan") {
     show_plan(frame);
+  } else if (op == "network") {
+    co_await change_rules(frame);
+  } else if (op == "questions") {
+    co_await take_questions(frame);
   } else if (op == "close") {
     co_await server_.close(std::string(frame.word("sandbox")));
     end(frame.id, wire::Json::object());
@@ -66,11 +79,19 @@ asio::awaitable<void> ClientConnection::handle(wire::Frame frame) {
 
 asio::awaitable<void> ClientConnection::create(const wire::Frame& frame) {
   const auto cut = frame.cut();
-  if (!cut || cut->args.size() != 1) co_return end_error(frame.id, "policy", "create needs a policy");
+  if (!cut || cut->args.empty() || cut->args.size() > 3) co_return end_error(frame.id, "policy", "create needs a policy, and may have its file, and an audit log");
   if (const auto ready = check_machine(); !ready) co_return end_error(frame.id, "start", ready.error().text());
-  auto planned = plan_json(cut->args[0]);
+  auto planned = plan_json(cut->args[0], cut->args.size() > 1 ? std::string(cut->args[1]) : std::string());
   if (!planned) co_return end_error(frame.id, "policy", planned.error().text());
-  auto sandbox = co_await Sandbox::start(server_.io().get_executor(), std::move(*planned));
+  Sandbox::NetworkOptions network;
+  // Somebody will take its questions.
+  if (frame.flag("asks", false)) network.on_question = [](std::uint32_t, const std::string&) {};
+  if (cut->args.size() > 2) {
+    auto audit = AuditLog::open(std::string(cut->args[2]));
+    if (!audit) co_return end_error(frame.id, "policy", audit.error().text());
+    network.audit = std::move(*audit);
+  }
+  auto sandbox = co_await Sandbox::start(server_.io().get_executor(), std::move(*planned), std::nullopt, std::move(network));
   if (!sandbox) co_return end_error(frame.id, "start", sandbox.error().text());
   if (channel_->peer_closed()) {
     // Whoever asked is gone: nobody else knows of this sandbox.
@@ -79,6 +100,40 @@ asio::awaitable<void> ClientConnection::create(const wire::Frame& frame) {
   }
   server_.add(*sandbox);
   end_created(frame.id, **sandbox);
+}
+
+asio::awaitable<void> ClientConnection::take_questions(const wire::Frame& frame) {
+  const auto sandbox = server_.find(frame.word("sandbox"));
+  if (!sandbox || !sandbox->alive()) co_return end_error(frame.id, "no_sandbox", sandbox ? sandbox->end_reason() : "there is no such sandbox, or it was closed");
+  questions_ = Questions{frame.id, sandbox};
+  sandbox->set_on_question([weak = weak_from_this()](std::uint32_t question, const std::string& target) {
+    if (const auto self = weak.lock()) self->ask(question, target);
+  });
+}
+
+void ClientConnection::ask(std::uint32_t question, const std::string& target) {
+  if (!questions_) return;
+  if (question == Sandbox::kNoMoreQuestions) {
+    end(questions_->client_id, wire::Json::object());
+    questions_.reset();
+    return;
+  }
+  wire::Json event = wire::event(questions_->client_id, "question");
+  event["question"] = question;
+  event["target"] = target;
+  channel_->post(event);
+}
+
+asio::awaitable<void> ClientConnection::change_rules(const wire::Frame& frame) {
+  const auto cut = frame.cut();
+  const auto list = frame.word("list");
+  const auto sandbox = server_.find(frame.word("sandbox"));
+  if (!sandbox || !sandbox->alive()) co_return end_error(frame.id, "no_sandbox", sandbox ? sandbox->end_reason() : "there is no such sandbox, or it was closed");
+  if (!cut || (list != "allow" && list != "deny")) co_return end_error(frame.id, "policy", "network needs a list and rules");
+  std::vector<std::string> rules(cut->args.begin(), cut->args.end());
+  const auto done = co_await sandbox->add_rules(std::string(list), std::move(rules));
+  if (!done) co_return end_error(frame.id, "policy", done.error().text());
+  end(frame.id, wire::Json::object());
 }
 
 void ClientConnection::end_hello(std::uint32_t id) {
@@ -92,7 +147,9 @@ void ClientConnection::end_created(std::uint32_t id, const Sandbox& sandbox) {
     lengths.push_back(text.size());
     payload += text;
   }
-  end(id, {{"sandbox", sandbox.id()}, {"degraded", sandbox.plan().degraded}, {"args", std::move(lengths)}}, std::move(payload));
+  wire::Json fields{{"sandbox", sandbox.id()}, {"degraded", sandbox.plan().degraded}, {"args", std::move(lengths)}};
+  for (const auto& [host_port, port] : sandbox.published()) fields["published"][std::to_string(port)] = host_port;
+  end(id, std::move(fields), std::move(payload));
 }
 
 void ClientConnection::show_plan(const wire::Frame& frame) {

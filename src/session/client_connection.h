@@ -21,6 +21,9 @@ class ClientConnection : public EventSink, public std::enable_shared_from_this<C
  private:
   asio::awaitable<void> handle(wire::Frame frame);
   asio::awaitable<void> create(const wire::Frame& frame);
+  asio::awaitable<void> take_questions(const wire::Frame& frame);
+  void ask(std::uint32_t question, const std::string& target);
+  asio::awaitable<void> change_rules(const wire::Frame& frame);
   void show_plan(const wire::Frame& frame);
   void forward(wire::Frame frame);
   void end(std::uint32_t id, wire::Json fields, std::string payload = {});
@@ -35,6 +38,12 @@ class ClientConnection : public EventSink, public std::enable_shared_from_this<C
     std::shared_ptr<Sandbox> sandbox;
   };
   std::optional<Active> active_;
+  // Whose questions go to this connection, and the request that they are events of.
+  struct Questions {
+    std::uint32_t client_id = 0;
+    std::shared_ptr<Sandbox> sandbox;
+  };
+  std::optional<Questions> questions_;
 };
 
 }  // namespace sandy::session

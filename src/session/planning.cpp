@@ -17,6 +17,7 @@
 #include "plan/seccomp/seccomp_compile.h"
 #include "policy/json_reader.h"
 #include "policy/validate.h"
+#include "session/network.h"
 
 namespace sandy::session {
 namespace {
@@ -140,6 +141,8 @@ Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy, const std:
   }
   auto plan = plan::make_plan(policy, facts);
   if (!plan) return std::unexpected(plan.error());
+  const char* const test_network = std::getenv(kTestNetworkVariable);
+  if (plan->network && test_network != nullptr && *test_network != '\0') plan->degraded.emplace_back(kTestNetworkKey);
   auto filter = compile_filter(policy->seccomp);
   if (!filter) return std::unexpected(filter.error());
   return PlannedSandbox{policy, std::move(*plan), std::move(*filter)};
@@ -157,12 +160,12 @@ Result<std::vector<std::string>> seccomp_weakenings(const policy::Seccomp& polic
   return seccomp::weakens(*loaded);
 }
 
-Result<PlannedSandbox> plan_json(std::string_view json) {
+Result<PlannedSandbox> plan_json(std::string_view json, const std::string& policy_file) {
   auto draft = policy::read_policy(json);
   if (!draft) return std::unexpected(draft.error());
   auto policy = validate_here(*draft);
   if (!policy) return std::unexpected(policy.error());
-  return plan_here(*policy);
+  return plan_here(*policy, policy_file);
 }
 
 }  // namespace sandy::session

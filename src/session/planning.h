@@ -44,6 +44,6 @@ Result<std::vector<std::string>> seccomp_rows(const policy::Seccomp& policy);
 Result<std::vector<std::string>> seccomp_weakenings(const policy::Seccomp& policy);
 
 // read_policy(), validate_here() and plan_here().
-Result<PlannedSandbox> plan_json(std::string_view json);
+Result<PlannedSandbox> plan_json(std::string_view json, const std::string& policy_file = {});
 
 }  // namespace sandy::session

@@ -4,12 +4,14 @@
 #include <sys/random.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
 #include "host/children.h"
 #include "host/diagnose.h"
 #include "host/unix_sockets.h"
+#include "policy/network.h"
 #include "session/wire/configuration.h"
 
 namespace sandy::session {
@@ -22,6 +24,7 @@ constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
 constexpr auto kExitLimit = 2s;    // from the agent's end to bubblewrap's
 constexpr auto kOrphanPatience = 100ms;
 constexpr std::size_t kMaxMessages = 8'192;
+constexpr std::size_t kMaxDenials = 50;  // that a command's end names
 
 // Where directories are removed; started with the first one.
 asio::thread_pool& removal_pool() {
@@ -41,6 +44,23 @@ std::string new_id() {
   return out;
 }
 
+// The first words of an exec request, as far as a line of a log has use for them.
+std::string command_words(const wire::Json& header, std::string_view payload) {
+  constexpr std::size_t kShown = 200;
+  std::string out;
+  const auto lengths = header.find("args");
+  std::size_t left = header.value("argc", std::size_t{1});
+  for (auto length = lengths == header.end() ? wire::Json::const_iterator() : lengths->begin(); lengths != header.end() && length != lengths->end() && left > 0; ++length, --left) {
+    if (!length->is_number_unsigned()) break;
+    const auto word = payload.substr(0, length->get<std::size_t>());
+    out += (out.empty() ? "" : " ") + printable(word.substr(0, kShown));
+    payload.remove_prefix(word.size());
+    if (out.size() > kShown) break;
+  }
+  if (out.size() > kShown) out.resize(kShown);
+  return out;
+}
+
 }  // namespace
 
 Sandbox::Sandbox(asio::any_io_executor executor, PlannedSandbox planned)
@@ -52,22 +72,47 @@ Sandbox::Sandbox(asio::any_io_executor executor, PlannedSandbox planned)
       life_(executor) {}
 
 asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_executor executor, PlannedSandbox planned, std::optional<Request> first,
-                                                                 std::chrono::seconds limit) {
+                                                                 NetworkOptions network_options, std::chrono::seconds limit) {
   std::shared_ptr<Sandbox> self(new Sandbox(executor, std::move(planned)));
+  if (self->planned_.plan.network) {
+    // Before the sandbox: the two start at the same time.
+    auto network = Network::shared(executor);
+    if (!network) co_return std::unexpected(network.error());
+    self->network_ = std::move(*network);
+    if (network_options.on_question) self->planned_.plan.network->rules.emplace_back("ask");
+    self->on_question_ = std::move(network_options.on_question);
+    self->audit_ = std::move(network_options.audit);
+    if (auto listening = self->listen_for_published(); !listening) co_return std::unexpected(listening.error());
+  }
   auto launched = host::launch(self->planned_.plan, self->id_, self->planned_.seccomp);
   if (!launched) co_return std::unexpected(launched.error());
   self->launched_ = std::move(*launched);
   self->ended_.assign(self->launched_.pidfd.release());
   self->channel_ = wire::Channel::make(executor, std::move(self->launched_.agent), wire::kMaxReplyPayload);
   self->post_configuration();
-  if (first) self->add(std::move(first->header), std::move(first->payload), std::move(first->sink));
-  if (auto answered = co_await self->handshake(limit); !answered) {
+  const auto open_first = [&] {
+    if (first) self->add(std::move(first->header), std::move(first->payload), std::move(first->sink));
+  };
+  // With a network, nothing runs before that is there.
+  if (!self->network_) open_first();
+  auto answered = co_await self->handshake(limit);
+  Result<void> network_ready;
+  if (self->network_) network_ready = co_await self->network_->ready();
+  if (answered && network_ready) answered = self->join_network();
+  if (!network_ready) {
+    self->channel_->close();
+    co_await self->wait_for_exit(kExitLimit);
+    host::remove_placeholders(self->planned_.plan.hidden_sockets);
+    co_return std::unexpected(network_ready.error());
+  }
+  if (!answered) {
     self->channel_->close();
     co_await self->wait_for_exit(kExitLimit);
     const std::string messages = co_await self->read_messages();
     host::remove_placeholders(self->planned_.plan.hidden_sockets);
     co_return std::unexpected(host::explain_start_failure(self->planned_.plan, messages, answered.error()));
   }
+  if (self->network_) open_first();
   self->launched_.mark.remove();
   host::remove_placeholders(self->planned_.plan.hidden_sockets);
   self->alive_ = true;
@@ -89,6 +134,115 @@ void Sandbox::post_configuration() {
   configuration.file_size = plan.file_size;
   auto frame = wire::encode_configuration(configuration);
   channel_->post(frame.header, frame.payload);
+}
+
+Result<void> Sandbox::listen_for_published() {
+  for (const auto& port : planned_.plan.network->publish) {
+    auto listener = host::listen_on_loopback(port.host_port);
+    if (!listener) return std::unexpected(listener.error());
+    published_[listener->port] = port.port;
+    published_listeners_.push_back(std::move(*listener));
+  }
+  return {};
+}
+
+Result<void> Sandbox::join_network() {
+  if (!network_) return {};
+  auto sockets = receive_sockets(launched_.network);
+  launched_.network.reset();
+  if (sockets.listeners.empty()) return fail("sandy-launch", "sent no listening sockets");
+  network_id_ = network_->add(std::move(sockets), planned_.plan.network->rules, [weak = weak_from_this()](const wire::Frame* event) {
+    if (const auto self = weak.lock()) self->on_network(event);
+  });
+  for (auto& listener : published_listeners_) network_->publish(network_id_, std::move(listener.socket), published_.at(listener.port));
+  published_listeners_.clear();
+  return {};
+}
+
+void Sandbox::on_network(const wire::Frame* event) {
+  if (event == nullptr) {
+    // Nothing leads out of the sandbox any more, but what runs in it would wait for that in vain.
+    if (end_reason_.empty()) end_reason_ = "the sandbox was ended: its network proxy is gone";
+    asio::co_spawn(executor_, [self = shared_from_this()] { return self->close({}); }, asio::detached);
+    return;
+  }
+  if (event->ev() == "question") {
+    const auto number = static_cast<std::uint32_t>(event->number("number", 0));
+    if (!on_question_) return network_->answer(network_id_, number, false);
+    questions_[number] = event->word("target");
+    return on_question_(number, questions_[number]);
+  }
+  if (audit_) write_down(*event);
+  const auto verdict = event->word("verdict");
+  if (verdict != "denied" && verdict != "failed") return;
+  Denial denial;
+  denial.target = event->word("target");
+  denial.reason = event->word("reason");
+  denial.failed = verdict == "failed";
+  for (auto& [id, open] : open_) {
+    if (!open.is_command || std::ranges::find(open.denials, denial) != open.denials.end()) continue;
+    if (open.denials.size() < kMaxDenials) {
+      open.denials.push_back(denial);
+    } else {
+      ++open.more_denials;
+    }
+  }
+}
+
+void Sandbox::write_down(const wire::Frame& event) {
+  wire::Json line = wire::Json::object();
+  for (const char* key : {"verdict", "target", "protocol", "reason", "address", "bytes_up", "bytes_down", "ms"}) {
+    if (const auto found = event.header.find(key); found != event.header.end()) line[key] = *found;
+  }
+  line["sandbox"] = id_;
+  auto& commands = line["commands"] = wire::Json::array();
+  for (const auto& [id, open] : open_) {
+    if (open.is_command) commands.push_back(open.words);
+  }
+  if (audit_.append(std::move(line))) return;
+  // What happens unseen must not happen.
+  if (end_reason_.empty()) end_reason_ = "the sandbox was ended: its audit log can't be written";
+  asio::co_spawn(executor_, [self = shared_from_this()] { return self->close({}); }, asio::detached);
+}
+
+void Sandbox::set_on_question(OnQuestion on_question) {
+  on_question_ = std::move(on_question);
+  if (on_question_) {
+    for (const auto& [number, target] : questions_) on_question_(number, target);
+  } else if (network_) {
+    for (const auto& [number, target] : std::exchange(questions_, {})) network_->answer(network_id_, number, false);
+  }
+}
+
+asio::awaitable<void> Sandbox::answer(std::uint32_t question, bool allow, bool always) {
+  auto self = shared_from_this();
+  const auto found = questions_.find(question);
+  if (found == questions_.end()) co_return;
+  std::vector<std::string> rules;
+  rules.push_back(found->second);
+  questions_.erase(found);
+  if (allow && always) co_await add_rules("allow", std::move(rules));
+  network_->answer(network_id_, question, allow);
+}
+
+asio::awaitable<Result<void>> Sandbox::add_rules(std::string list, std::vector<std::string> rules) {
+  if (!network_) co_return fail("network", "the sandbox has none", "make it with network.mode \"allowlist\"");
+  policy::NetworkDraft draft;
+  draft.mode = policy::Text{"allowlist", "network.mode"};
+  auto& target = list == "deny" ? draft.deny : draft.allow;
+  for (auto& rule : rules) target.push_back({std::move(rule), list});
+  const auto checked = policy::check_network(draft);
+  if (!checked) co_return std::unexpected(checked.error());
+  auto& lines = planned_.plan.network->rules;
+  auto added = plan::rule_lines(*checked);
+  for (const auto& line : added) {
+    const std::string opposite = (list == "deny" ? "allow" : "deny") + line.substr(line.find(' '));
+    std::erase(lines, opposite);
+    if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
+  }
+  const bool done = co_await network_->set_rules(network_id_, lines);
+  if (!done) co_return fail("network", "the proxy is gone");
+  co_return Result<void>();
 }
 
 asio::awaitable<Result<void>> Sandbox::handshake(std::chrono::seconds start_limit) {
@@ -128,8 +282,12 @@ std::uint32_t Sandbox::add(wire::Json header, std::string payload, std::shared_p
   while (next_id_ == 0 || open_.contains(next_id_)) ++next_id_;
   const std::uint32_t id = next_id_++;
   header["id"] = id;
-  open_[id] = {std::move(sink), {}};
-  open_[id].gate.note_sent();
+  Open open;
+  open.sink = std::move(sink);
+  open.is_command = header.value("op", "") == "exec";
+  if (open.is_command && audit_) open.words = command_words(header, payload);
+  open.gate.note_sent();
+  open_[id] = std::move(open);
   std::vector<std::pair<wire::Json, std::string>> frames;
   frames.emplace_back(std::move(header), std::move(payload));
   channel_->post_all(std::move(frames));
@@ -161,12 +319,20 @@ asio::awaitable<void> Sandbox::read_events() {
   while (alive_) {
     auto event = co_await channel_->read();
     if (!event) break;
+    // What was refused to the command was told by the proxy before the command heard of it, but to another socket.
+    if (wants_denials(*event)) co_await network_->sync();
     dispatch(std::move(*event));
   }
   alive_ = false;
   if (end_reason_.empty()) end_reason_ = "the sandbox ended: its agent is gone";
   fail_open(end_reason_);
   if (!closing_) co_await close(end_reason_);
+}
+
+bool Sandbox::wants_denials(const wire::Frame& event) const {
+  if (!network_ || event.ev() != "end") return false;
+  const auto found = open_.find(event.id);
+  return found != open_.end() && found->second.is_command;
 }
 
 void Sandbox::dispatch(wire::Frame event) {
@@ -179,7 +345,23 @@ void Sandbox::dispatch(wire::Frame event) {
     channel_->close();
     return;
   }
-  if (event.ev() == "end") open_.erase(it);
+  if (event.ev() == "end") {
+    // What it says of these is not the agent's to say.
+    event.header.erase("denials");
+    event.header.erase("more_denials");
+    if (!it->second.denials.empty()) {
+      auto& list = event.header["denials"] = wire::Json::array();
+      for (const auto& denial : it->second.denials) {
+        wire::Json entry = wire::Json::object();
+        entry["target"] = denial.target;
+        entry["reason"] = denial.reason;
+        if (denial.failed) entry["failed"] = true;
+        list.push_back(std::move(entry));
+      }
+      if (it->second.more_denials > 0) event.header["more_denials"] = it->second.more_denials;
+    }
+    open_.erase(it);
+  }
   sink->on_event(std::move(event));
 }
 
@@ -251,6 +433,8 @@ asio::awaitable<void> Sandbox::close(std::string reason) {
   alive_ = false;
   life_.cancel();
   channel_->close();  // the agent ends, and it is pid 1
+  if (network_ && network_id_ != 0) network_->remove(network_id_);
+  if (const auto on_question = std::exchange(on_question_, {})) on_question(kNoMoreQuestions, {});
   fail_open(end_reason_);
   co_await wait_for_exit(kExitLimit);
   if (launched_.directory) {

@@ -4,6 +4,7 @@
 #include <boost/asio.hpp>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,7 +12,10 @@
 
 #include "base/error.h"
 #include "host/launch.h"
+#include "host/loopback_listener.h"
+#include "session/audit_log.h"
 #include "session/event_gate.h"
+#include "session/network.h"
 #include "session/planning.h"
 #include "session/wire/channel.h"
 
@@ -37,16 +41,28 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   };
   static constexpr std::uint32_t kFirstId = 1;
 
+  // Who is asked whether what no rule names may be connected to. Called with a number for answer(), and the target ("NAME:PORT", "ADDRESS:PORT"); with
+  // kNoMoreQuestions when the sandbox ends.
+  static constexpr std::uint32_t kNoMoreQuestions = 0;
+  using OnQuestion = std::function<void(std::uint32_t, const std::string&)>;
+  struct NetworkOptions {
+    OnQuestion on_question;  // where there is one, what the rules don't name is asked for
+    AuditLog audit;          // where every decision is written down
+  };
+
   // Starts it and waits until its agent answers. The error says what could not be had, why, and how to get it; nothing is left then.
   // `limit`: how long the agent may take; a loaded machine is slow, and a hung start is not waited for.
   // `first`: a request that needs no round trip of its own; it is open under kFirstId when this returns a sandbox.
+  // `network`: of a sandbox that has one.
   static asio::awaitable<Result<std::shared_ptr<Sandbox>>> start(asio::any_io_executor executor, PlannedSandbox planned,
-                                                                 std::optional<Request> first = {},
+                                                                 std::optional<Request> first = {}, NetworkOptions network = {},
                                                                  std::chrono::seconds limit = std::chrono::seconds(20));
 
   const std::string& id() const { return id_; }
   const plan::SandboxPlan& plan() const { return planned_.plan; }
   bool alive() const { return channel_ != nullptr && alive_; }
+  // Ports of this machine's loopback, each with the sandbox's port that it leads to.
+  const std::map<std::uint16_t, std::uint16_t>& published() const { return published_; }
   const std::string& end_reason() const { return end_reason_; }  // when not alive
 
   // Opens a request at the agent. `header` has `op` and fields; its id is set here, and returned.
@@ -56,13 +72,32 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   // Events of this request are dropped from now on; the agent is told to cancel it.
   void abandon(std::uint32_t id);
 
+  // Adds rules, as a policy has them, to a list of the network's ("allow" or "deny"), and takes the same ones out of the other. What
+  // is connected and not allowed any more is cut. Returns when that is done; later policies know nothing of it.
+  asio::awaitable<Result<void>> add_rules(std::string list, std::vector<std::string> rules);
+
+  // From now on; with nobody to be asked, the answer is no.
+  void set_on_question(OnQuestion on_question);
+  // `always`: also from now on.
+  asio::awaitable<void> answer(std::uint32_t question, bool allow, bool always);
+
   // Ends everything in it, and returns when its processes are gone and its directory is removed.
   asio::awaitable<void> close(std::string reason);
 
  private:
+  struct Denial {
+    std::string target, reason;
+    bool failed = false;  // allowed, but it could not be reached
+    bool operator==(const Denial&) const = default;
+  };
   struct Open {
     std::shared_ptr<EventSink> sink;
     EventGate gate;
+    bool is_command = false;
+    std::string words;  // of a command, for the audit log: their beginning
+    // What the network refused while it ran, whichever command of the sandbox it was, in the order of events.
+    std::vector<Denial> denials;
+    std::uint64_t more_denials = 0;
   };
 
   Sandbox(asio::any_io_executor executor, PlannedSandbox planned);
@@ -75,6 +110,11 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   bool bubblewrap_runs();
   std::uint32_t add(wire::Json header, std::string payload, std::shared_ptr<EventSink> sink);
   void dispatch(wire::Frame event);
+  Result<void> listen_for_published();
+  Result<void> join_network();
+  void on_network(const wire::Frame* event);
+  void write_down(const wire::Frame& event);
+  bool wants_denials(const wire::Frame& event) const;
   void fail_open(const std::string& reason);
 
   asio::any_io_executor executor_;
@@ -83,6 +123,13 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   host::LaunchedSandbox launched_;
   std::shared_ptr<wire::Channel> channel_;
   std::map<std::uint32_t, Open> open_;
+  std::shared_ptr<Network> network_;  // where the plan has one
+  std::uint32_t network_id_ = 0;
+  OnQuestion on_question_;
+  AuditLog audit_;
+  std::map<std::uint32_t, std::string> questions_;  // without an answer: the targets
+  std::map<std::uint16_t, std::uint16_t> published_;
+  std::vector<host::LoopbackListener> published_listeners_;  // until the proxy has them
   std::uint32_t next_id_ = kFirstId;
   asio::posix::stream_descriptor ended_;  // bubblewrap's pidfd
   bool alive_ = false, closing_ = false, gone_ = false, timed_out_ = false;

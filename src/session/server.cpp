@@ -72,6 +72,7 @@ asio::awaitable<void> Server::run(UniqueFd first) {
         });
   }
   while (left > 0) co_await all_closed.async_wait(kNoError);
+  co_await Network::shutdown();
   io_.stop();
 }
 

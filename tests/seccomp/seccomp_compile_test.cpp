@@ -120,7 +120,7 @@ TEST(Compile, RandomPoliciesMeanWhatTheirRowsSay) {
 
 TEST(Compile, BuiltinProgramsAreWhatTheRunTimeCompilerGives) {
   Random random(2);
-  for (const char* name : {"default", "strict"}) {
+  for (const char* name : {"default", "strict", "proxy"}) {
     const auto policy = builtin(name);
     ASSERT_TRUE(policy) << policy.error().text();
     for (const Arch arch : kArches) {

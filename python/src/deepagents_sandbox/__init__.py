@@ -35,6 +35,7 @@ from deepagents.backends.protocol import (
 
 from deepagents_sandbox._sandbox import Sandbox
 from sandy import (
+    Denial,
     Outcome,
     PolicyError,
     ProtocolError,
@@ -50,6 +51,7 @@ NativeSandbox = Sandbox
 
 __all__ = [
     "DeleteResult",
+    "Denial",
     "EditResult",
     "ExecuteResponse",
     "FileData",

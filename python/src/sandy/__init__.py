@@ -20,7 +20,7 @@ from sandy._errors import (
     SandboxGoneError,
     SandboxStartError,
 )
-from sandy._outcome import Outcome, Reason
+from sandy._outcome import Denial, Outcome, Reason
 from sandy._results import (
     DeleteResult,
     EditResult,
@@ -47,6 +47,7 @@ NativeSandbox = Sandbox
 
 __all__ = [
     "DeleteResult",
+    "Denial",
     "EditResult",
     "ExecuteResponse",
     "FileData",

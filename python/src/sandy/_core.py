@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from sandy import _exec, _streams
 from sandy._arguments import (
     check_flag,
     check_keep,
+    check_path,
     check_seconds,
     check_text,
     check_texts,
@@ -23,8 +25,9 @@ from sandy._exchange import request, start
 from sandy._exec import Command, OnOutput, Stdin, encode_env
 from sandy._outcome import Outcome
 from sandy._place import Place, decode_path
-from sandy._policy import Amount, StrPath, build_policy
+from sandy._policy import Amount, StrPath, build_policy, policy_file
 from sandy._process import Serve, current_serve
+from sandy._questions import OnRequest, answer_requests
 from sandy._wire import split_args
 
 if TYPE_CHECKING:
@@ -60,6 +63,9 @@ class SandboxCore:
         allow_domains: Iterable[str] | None = None,
         deny_domains: Iterable[str] = (),
         allow_private: Iterable[str] = (),
+        publish: Iterable[str] = (),
+        on_request: OnRequest | None = None,
+        audit: StrPath | None = None,
         memory: Amount | None = None,
         swap: Amount | None = None,
         cpus: Amount | None = None,
@@ -89,7 +95,16 @@ class SandboxCore:
             hostname: The host name seen inside.
             allow_domains: What can be reached: names, `*.name`, with `:port`. None is no network; an empty list reaches nothing.
             deny_domains: Exceptions from `allow_domains`.
-            allow_private: Single private addresses that may be reached.
+            allow_private: Single private targets that may be reached, `name:port` or `address:port`; `host.sandy.internal:11434`
+                is a server on this machine's loopback.
+            publish: Ports inside that this machine can connect to at 127.0.0.1: `"3000"` at a free one (see `published`),
+                `"8080:3000"` at port 8080. Alone they allow nothing else.
+            on_request: Called with a target (`name:port`) that no rule names and a program wants to connect to, which waits: what
+                it returns is `"once"`, `"always"` or `"deny"`. An exception, any other value, or no answer within 120 seconds
+                is a denial. It runs in a thread of its own, one call after another.
+            audit: A file to which each decision about the network is appended, a line of JSON: `time`, `sandbox`, `commands`,
+                `verdict`, `target`, `protocol`, `reason`, `address`, and of ended connections `bytes_up`, `bytes_down` and `ms`.
+                Keep it where no command can write.
             memory: Memory of all processes together, as `"2G"` or bytes.
             swap: Swap of all processes together.
             cpus: CPU cores, as `1.5`.
@@ -134,14 +149,26 @@ class SandboxCore:
             allow_domains=allow_domains,
             deny_domains=deny_domains,
             allow_private=allow_private,
+            publish=publish,
             seccomp=seccomp,
             hostname=hostname,
             limits=limits,
         )
-        self._serve, created = _create(document)
+        # What the program is to know of by their places: the policy's file, and the log.
+        files = [policy_file(policy) or b""]
+        if audit is not None:
+            files.append(os.path.abspath(os.fsencode(check_path("audit", audit))))
+        elif not files[0]:
+            files.clear()
+        if on_request is not None and not callable(on_request):
+            raise wrong_type("on_request", on_request, "a callable that takes a str and returns a str")
+        self._serve, created = _create((document, *files), asks=on_request is not None)
         self._place = created.place
         self._degraded = created.degraded
+        self._published = created.published
         self._closed = False
+        if on_request is not None:
+            answer_requests(self._serve, self._place.id, on_request)
         self._finalizer = weakref.finalize(self, self._serve.close_in_background, self._place.id)
         # At exit the server's end takes all sandboxes at once.
         self._finalizer.atexit = False
@@ -214,6 +241,47 @@ class SandboxCore:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Closes it."""
         await self.aclose()
+
+    # The network.
+
+    @property
+    def published(self) -> Mapping[int, int]:
+        """Where this machine has what `publish` names, at 127.0.0.1: `{3000: 49152}`."""
+        return self._published
+
+    def allow_domain(self, *rules: str) -> None:
+        """Lets more be reached from now on: names, `*.name`, with `:port`, as in `allow_domains`. It ends an equal denial.
+
+        Raises:
+            PolicyError: If a rule is none, or the sandbox has no network (`allow_domains=[]` makes one in which nothing is).
+            SandboxError: If the sandbox is closed or gone.
+        """
+        self._call(self._network("allow", rules))
+
+    def deny_domain(self, *rules: str) -> None:
+        """Denies from now on what `allow_domains` or `allow_domain` allowed. What is connected to it is cut.
+
+        Raises:
+            PolicyError: If a rule is none, or the sandbox has no network.
+            SandboxError: If the sandbox is closed or gone.
+        """
+        self._call(self._network("deny", rules))
+
+    async def aallow_domain(self, *rules: str) -> None:
+        """As `allow_domain`."""
+        await self._acall(self._network("allow", rules))
+
+    async def adeny_domain(self, *rules: str) -> None:
+        """As `deny_domain`."""
+        await self._acall(self._network("deny", rules))
+
+    def _network(self, name: str, rules: tuple[str, ...]) -> Exchange[None]:
+        words = tuple(encode_word(f"rules[{at}]", rule) for at, rule in enumerate(check_texts("rules", rules)))
+        reply = yield from request(start("network", words, sandbox=self._place.id, list=name))
+        if reply.error == "policy":
+            raise PolicyError.from_text(reply.detail)
+        if reply.error is not None:
+            raise SandboxGoneError(_exec.error_sentence(reply))
 
     # Commands and files, for programs.
 
@@ -362,12 +430,13 @@ class _Created(NamedTuple):
 
     place: Place
     degraded: tuple[str, ...]
+    published: Mapping[int, int]
 
 
-def _create(document: bytes) -> tuple[Serve, _Created]:
+def _create(words: tuple[bytes, ...], *, asks: bool) -> tuple[Serve, _Created]:
     serve = current_serve()
     try:
-        reply = serve.run(request(start("create", (document,), patience=CREATE_PATIENCE)))
+        reply = serve.run(request(start("create", words, patience=CREATE_PATIENCE, asks=asks or None)))
         # "start" is for what this machine lacks, and "policy" for what is wrong wherever it runs.
         if reply.error == "policy":
             raise PolicyError.from_text(reply.detail)
@@ -383,7 +452,12 @@ def _parse_created(reply: Reply) -> _Created:
     if not isinstance(identity, str) or not isinstance(degraded, list) or len(strings) != 2:  # noqa: PLR2004 - as in the protocol
         msg = f"an impossible answer to create: {reply.end!r}"
         raise ProtocolError(msg)
-    return _Created(Place(identity, *map(decode_path, strings)), tuple(map(str, degraded)))
+    published = reply.end.get("published", {})
+    if not isinstance(published, dict) or not all(key.isdecimal() and type(value) is int for key, value in published.items()):
+        msg = f"published is {published!r}"
+        raise ProtocolError(msg)
+    ports = MappingProxyType({int(key): value for key, value in published.items()})
+    return _Created(Place(identity, *map(decode_path, strings)), tuple(map(str, degraded)), ports)
 
 
 def _argv(command: str | Sequence[str]) -> tuple[bytes, ...]:

@@ -15,7 +15,7 @@ from sandy import _plain
 from sandy._arguments import check_variables, encode_text, encode_word, wrong_type
 from sandy._errors import ProtocolError, SandboxGoneError
 from sandy._exchange import Credits, Feed, Reply, Send, receive, start
-from sandy._outcome import SANDBOX_FAILED, TIMED_OUT, Outcome, Reason, signal_name
+from sandy._outcome import SANDBOX_FAILED, TIMED_OUT, Denial, Outcome, Reason, signal_name
 from sandy._wire import MAX_DATA, WINDOW
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ _GRACE: Final = 30.0
 
 _UTF8_MAX: Final = 4
 _SHELL_SIGSYS: Final = 128 + signals.SIGSYS
+_SHOWN_DENIALS: Final = 10  # to a model; `run` has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +254,7 @@ def to_outcome(ended: Ended, degraded: tuple[str, ...]) -> Outcome:
         system_time=reply.number("system_ms") / 1000,
         max_rss=reply.number("max_rss_kib") * 1024,
         degraded=degraded,
+        denials=denials(reply),
         detail=status.detail,
     )
 
@@ -266,10 +268,25 @@ def to_response(ended: Ended, timeout: float) -> _plain.ExecuteResponse:
     return _plain.ExecuteResponse(output=output, exit_code=_Status(reply).exit_code, truncated=bool(ended.stdout.omitted))
 
 
+def denials(reply: Reply) -> tuple[Denial, ...]:
+    """What the network refused while the command ran."""
+    listed = reply.end.get("denials", [])
+    try:
+        return tuple(Denial(str(each["target"]), str(each["reason"]), each.get("failed") is True) for each in listed)
+    except (TypeError, KeyError, AttributeError):
+        msg = f"denials is {listed!r}"
+        raise ProtocolError(msg) from None
+
+
 def closing_note(ended: Ended, timeout: float) -> str:
-    """The last line of what a model gets, or "" where the exit status says it all."""
-    note = _Status(ended.reply).note(timeout)
-    return f"{'' if ended.stdout.at_line_start() else chr(10)}[sandy] {note}\n" if note else ""
+    """The last lines of what a model gets, or "" where the exit status says it all."""
+    notes = [str(denial) for denial in denials(ended.reply)[:_SHOWN_DENIALS]]
+    if left := len(denials(ended.reply)) - len(notes):
+        notes.append(f"blocked: {left} more")
+    if note := _Status(ended.reply).note(timeout):
+        notes.append(note)
+    start = "" if ended.stdout.at_line_start() or not notes else "\n"
+    return start + "".join(f"[sandy] {note}\n" for note in notes)
 
 
 def failed_response(sentence: str) -> _plain.ExecuteResponse:

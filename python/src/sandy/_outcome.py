@@ -13,6 +13,24 @@ SANDBOX_FAILED = 125
 
 
 @dataclass(frozen=True, slots=True)
+class Denial:
+    """A connection or a lookup that the sandbox's network refused, or that did not reach what it may reach.
+
+    Attributes:
+        target: `name:port`, `address:port`, or for a lookup the name.
+        reason: Why, in words.
+        failed: It was allowed, but could not be reached.
+    """
+
+    target: str
+    reason: str
+    failed: bool = False
+
+    def __str__(self) -> str:
+        return f"{'not reached' if self.failed else 'blocked'}: {self.target} ({self.reason})"
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """How a command ended, what it wrote and what it used.
 
@@ -33,6 +51,8 @@ class Outcome:
         system_time: Seconds of CPU time in the kernel.
         max_rss: Largest resident memory of one of its processes, in bytes.
         degraded: What the machine could not enforce of the sandbox's default limits.
+        denials: What the network refused in the sandbox while the command ran, at most 50; other commands' of that time
+            count too.
         detail: A sentence about what went wrong with the sandbox; mostly empty.
     """
 
@@ -49,6 +69,7 @@ class Outcome:
     system_time: float = 0.0
     max_rss: int = 0
     degraded: tuple[str, ...] = ()
+    denials: tuple[Denial, ...] = ()
     detail: str = ""
 
     @property

@@ -65,6 +65,7 @@ def build_policy(
     allow_domains: Iterable[str] | None,
     deny_domains: Iterable[str],
     allow_private: Iterable[str],
+    publish: Iterable[str],
     seccomp: str | os.PathLike[str] | Mapping[str, Any] | None,
     hostname: str | None,
     limits: Mapping[str, Amount | bool | None],
@@ -89,6 +90,9 @@ def build_policy(
         merge.items("allow_domains", "network.allow", check_texts("allow_domains", allow_domains), keep_empty=True)
     merge.items("deny_domains", "network.deny", check_texts("deny_domains", deny_domains))
     merge.items("allow_private", "network.allow_private", check_texts("allow_private", allow_private))
+    if published := check_texts("publish", publish):
+        merge.value("publish", "network.mode", "allowlist")
+        merge.items("publish", "network.publish", published)
     if seccomp is not None:
         merge.value("seccomp", "seccomp", _seccomp_json(seccomp))
     merge.environment({} if env is None else check_variables("env", env), check_texts("pass_env", pass_env))
@@ -98,6 +102,11 @@ def build_policy(
         if amount is not None:
             merge.value(name, f"limits.{name}", _amount(name, amount))
     return json.dumps(merge.policy, allow_nan=False).encode()
+
+
+def policy_file(base: StrPath | Mapping[str, Any] | None) -> bytes | None:
+    """Where a policy is read from, absolute, if from a file: it decides the next start, so no command may change it."""
+    return None if base is None or isinstance(base, Mapping) else os.path.abspath(os.fsencode(base))
 
 
 def path_json(name: str, path: StrPath) -> str | dict[str, str]:

@@ -37,6 +37,19 @@ def test_properties() -> None:
         sandbox.run("true")
 
 
+def test_a_policy_file_in_the_workspace_is_not_the_commands_to_change(tmp_path: pathlib.Path) -> None:
+    # As with --policy: it decides the next start.
+    policy = tmp_path / "policy.json"
+    policy.write_text('{"version": 1}')
+    with Sandbox(workspace=tmp_path, policy=policy) as sandbox:
+        assert sandbox.run("echo other > other && cat policy.json").ok
+        assert not sandbox.run("echo '{}' > policy.json").ok
+        assert not sandbox.run("rm -f policy.json || mv policy.json away").ok
+    assert policy.read_text() == '{"version": 1}'
+    with Sandbox(workspace=tmp_path, policy={"version": 1}) as sandbox:  # the control
+        assert sandbox.run("echo '{}' > policy.json").ok
+
+
 def test_private_files_go_away() -> None:
     # Where Sandy keeps its state (src/host/state_directory.h): the first that it can use.
     states = [pathlib.Path.home() / ".local/state/sandy", pathlib.Path(f"/var/tmp/sandy-{os.geteuid()}")]

@@ -37,6 +37,9 @@ CONSTRUCTOR: list[tuple[str, Any, str]] = [
     ("allow_domains", [5], r"allow_domains\[0\]"),
     ("deny_domains", 5, "a list of str"),
     ("allow_private", [None], r"allow_private\[0\]"),
+    ("publish", [3000], r"publish\[0\]"),
+    ("on_request", "once", r"on_request"),
+    ("audit", 5, r"audit"),
     *[
         (name, value, '"512M"')
         for name in (

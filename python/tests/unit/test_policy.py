@@ -37,6 +37,7 @@ def test_every_keyword_has_its_key(serve: FakeServe, monkeypatch: pytest.MonkeyP
         allow_domains=["a.example"],
         deny_domains=["b.a.example"],
         allow_private=["10.0.0.1:80"],
+        publish=["8080:3000"],
         memory="2G",
         swap=0,
         cpus=1.5,
@@ -57,7 +58,13 @@ def test_every_keyword_has_its_key(serve: FakeServe, monkeypatch: pytest.MonkeyP
             "write": ["/w2"],
             "deny": ["/d"],
         },
-        "network": {"mode": "allowlist", "allow": ["a.example"], "deny": ["b.a.example"], "allow_private": ["10.0.0.1:80"]},
+        "network": {
+            "mode": "allowlist",
+            "allow": ["a.example"],
+            "deny": ["b.a.example"],
+            "allow_private": ["10.0.0.1:80"],
+            "publish": ["8080:3000"],
+        },
         "seccomp": "strict",
         "environment": {"set": {"A": "b", "PASSED": "p"}},
         "process": {"hostname": "box"},
@@ -77,9 +84,25 @@ def test_every_keyword_has_its_key(serve: FakeServe, monkeypatch: pytest.MonkeyP
     }
 
 
+def test_the_program_is_told_where_a_policy_was_read_from(
+    serve: FakeServe, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.json").write_text('{"version": 1}')
+    Sandbox(policy="p.json")
+    Sandbox(policy=b"p.json")
+    Sandbox(policy={"version": 1})
+    assert [request.args[1:] for request in serve.requests("create")] == [[os.fsencode(tmp_path / "p.json")]] * 2 + [[]]
+
+
 def test_an_empty_allowlist_is_not_a_missing_one(serve: FakeServe) -> None:
     Sandbox(allow_domains=[])
     assert sent(serve)["network"] == {"mode": "allowlist", "allow": []}
+
+
+def test_a_published_port_alone_is_a_network_in_which_nothing_is(serve: FakeServe) -> None:
+    Sandbox(publish=["3000"])
+    assert sent(serve)["network"] == {"mode": "allowlist", "publish": ["3000"]}
 
 
 def test_paths_of_any_bytes(serve: FakeServe, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:

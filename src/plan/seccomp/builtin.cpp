@@ -17,8 +17,12 @@ Result<const Policy*> builtin(std::string_view name) {
     static const Result<Policy> policy = parse_policy(kStrictPolicyText, "strict.json");
     return policy_of(policy);
   }
+  if (name == "proxy") {
+    static const Result<Policy> policy = parse_policy(kProxyPolicyText, "proxy.json");
+    return policy_of(policy);
+  }
   return fail("seccomp policy \"" + printable(name) + "\"", "no such built-in policy",
-              "built-in: default, strict");
+              "built-in: default, strict, proxy");
 }
 
 }  // namespace sandy::seccomp

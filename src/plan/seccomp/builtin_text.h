@@ -5,6 +5,6 @@
 
 namespace sandy::seccomp {
 
-extern const std::string_view kDefaultPolicyText, kStrictPolicyText;
+extern const std::string_view kDefaultPolicyText, kStrictPolicyText, kProxyPolicyText;
 
 }  // namespace sandy::seccomp

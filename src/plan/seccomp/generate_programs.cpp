@@ -26,7 +26,7 @@ Result<Program> builtin_program(std::string_view name, Arch arch, const CompileO
     if (entry.name != name || entry.arch != arch || entry.allow_ptrace != options.allow_ptrace) continue;
     return Program(entry.code, entry.code + entry.size);
   }
-  return fail("seccomp policy \"" + printable(name) + "\"", "no such built-in policy", "built-in: default, strict");
+  return fail("seccomp policy \"" + printable(name) + "\"", "no such built-in policy", "built-in: default, strict, proxy");
 }
 
 }  // namespace sandy::seccomp
@@ -38,7 +38,7 @@ Result<std::string> source() {
       << "struct Entry {\n  std::string_view name;\n  Arch arch;\n  bool allow_ptrace;\n"
          "  const sock_filter* code;\n  std::size_t size;\n};\n\nconstexpr Entry kEntries[] = {\n";
   int count = 0;
-  for (const char* name : {"default", "strict"}) {
+  for (const char* name : {"default", "strict", "proxy"}) {
     const auto policy = builtin(name);
     if (!policy) return std::unexpected(policy.error());
     for (const Arch arch : kArches) {

@@ -104,7 +104,7 @@ struct CompileOptions {
 // names key and reason.
 Result<Policy> parse_policy(std::string_view json, const std::string& name);
 
-// The policies that are part of the program: "default" and "strict". Parsed once.
+// The policies that are part of the programs: "default" and "strict" for sandboxes, "proxy" for sandy-proxy itself. Parsed once.
 Result<const Policy*> builtin(std::string_view name);
 
 // Human sentences for all that `policy` permits and the built-in default refuses, on any

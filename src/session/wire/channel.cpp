@@ -92,18 +92,40 @@ asio::awaitable<Result<Frame>> Channel::read() {
   co_return std::move(*frame);
 }
 
+ssize_t Channel::write_some() {
+  std::array<iovec, 16> iov{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxFds)> control{};
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < output_.size() && count < iov.size(); ++i, ++count) {
+    // A message has its descriptors with its first byte: those of a later one start a message of their own.
+    if (i > 0 && (!output_[i].fds.empty() || !output_[0].fds.empty())) break;
+    const std::size_t skip = i == 0 ? output_offset_ : 0;
+    iov[count] = {output_[i].bytes.data() + skip, output_[i].bytes.size() - skip};
+  }
+  msghdr message{};
+  message.msg_iov = iov.data();
+  message.msg_iovlen = count;
+  auto& fds = output_.front().fds;
+  if (!fds.empty()) {
+    message.msg_control = control.data();
+    message.msg_controllen = CMSG_SPACE(sizeof(int) * fds.size());
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int) * fds.size());
+    for (std::size_t i = 0; i < fds.size(); ++i) {
+      const int fd = fds[i].get();
+      std::memcpy(CMSG_DATA(header) + i * sizeof fd, &fd, sizeof fd);
+    }
+  }
+  const ssize_t n = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (n > 0) fds.clear();
+  return n;
+}
+
 void Channel::flush() {
   while (!output_.empty() && !broken_) {
-    std::array<iovec, 16> iov{};
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < output_.size() && count < iov.size(); ++i, ++count) {
-      const std::size_t skip = i == 0 ? output_offset_ : 0;
-      iov[count] = {output_[i].data() + skip, output_[i].size() - skip};
-    }
-    msghdr message{};
-    message.msg_iov = iov.data();
-    message.msg_iovlen = count;
-    const ssize_t n = ::sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t n = write_some();
     if (n < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;
@@ -112,8 +134,8 @@ void Channel::flush() {
     }
     auto left = static_cast<std::size_t>(n);
     queued_ -= left;
-    while (!output_.empty() && left >= output_.front().size() - output_offset_) {
-      left -= output_.front().size() - output_offset_;
+    while (!output_.empty() && left >= output_.front().bytes.size() - output_offset_) {
+      left -= output_.front().bytes.size() - output_offset_;
       output_offset_ = 0;
       output_.pop_front();
     }
@@ -136,24 +158,41 @@ asio::awaitable<void> Channel::drain(std::shared_ptr<Channel> self) {
   self->draining_ = false;
 }
 
-void Channel::post_all(std::vector<std::pair<Json, std::string>> frames) {
-  if (broken_ || !socket_.is_open()) return;
-  const bool was_empty = output_.empty();
-  for (auto& [header, payload] : frames) {
-    std::string head = encode_head(header, payload.size());
-    if (payload.size() <= 4096) {
-      head += payload;
-      payload.clear();
-    }
-    queued_ += head.size() + payload.size();
-    output_.push_back(std::move(head));
-    if (!payload.empty()) output_.push_back(std::move(payload));
-  }
+void Channel::enqueue(Output output) {
+  queued_ += output.bytes.size();
+  output_.push_back(std::move(output));
+}
+
+void Channel::start_writing(bool was_empty) {
   if (was_empty) flush();
   if (!output_.empty() && !draining_) {
     draining_ = true;
     asio::co_spawn(socket_.get_executor(), drain(shared_from_this()), asio::detached);
   }
+}
+
+void Channel::post_all(std::vector<std::pair<Json, std::string>> frames) {
+  if (broken_ || !socket_.is_open()) return;
+  const bool was_empty = output_.empty();
+  for (auto& [header, payload] : frames) {
+    Output head{encode_head(header, payload.size()), {}};
+    if (payload.size() <= 4096) {
+      head.bytes += payload;
+      payload.clear();
+    }
+    enqueue(std::move(head));
+    if (!payload.empty()) enqueue({std::move(payload), {}});
+  }
+  start_writing(was_empty);
+}
+
+void Channel::post_with(const Json& header, std::string_view payload, std::vector<UniqueFd> fds) {
+  if (broken_ || !socket_.is_open()) return;
+  const bool was_empty = output_.empty();
+  Output output{encode_head(header, payload.size()), std::move(fds)};
+  output.bytes += payload;
+  enqueue(std::move(output));
+  start_writing(was_empty);
 }
 
 void Channel::post(const Json& header, std::string_view payload) {

@@ -35,6 +35,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // As send(), without waiting: tries at once, and queues what the kernel doesn't take. For small frames.
   void post(const Json& header, std::string_view payload = {});
 
+  // As post(), with descriptors that go along with the frame's first byte (SCM_RIGHTS), and are closed here then.
+  void post_with(const Json& header, std::string_view payload, std::vector<UniqueFd> fds);
+
   // Several frames in one system call, then as post(). Each is head and payload.
   void post_all(std::vector<std::pair<Json, std::string>> frames);
 
@@ -48,6 +51,14 @@ class Channel : public std::enable_shared_from_this<Channel> {
 
  private:
   Channel(asio::any_io_executor executor, UniqueFd socket, std::size_t max_payload);
+  // What waits to be written. Descriptors go with the first byte.
+  struct Output {
+    std::string bytes;
+    std::vector<UniqueFd> fds;
+  };
+  void enqueue(Output output);
+  void start_writing(bool was_empty);
+  ssize_t write_some();          // as sendmsg(2)
   asio::awaitable<bool> fill();  // at least one more byte into input_
   void flush();                  // writes what the kernel takes
   asio::awaitable<void> drain(std::shared_ptr<Channel> self);  // writes the queue as the socket takes it
@@ -57,8 +68,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   std::size_t max_payload_;
   std::string input_;
   std::size_t input_start_ = 0;
-  std::deque<std::string> output_;
-  std::size_t output_offset_ = 0;  // bytes of output_.front() already written
+  std::deque<Output> output_;
+  std::size_t output_offset_ = 0;  // of output_.front().bytes, already written
   std::size_t queued_ = 0;
   bool draining_ = false;
   bool broken_ = false;

@@ -13,6 +13,30 @@ TEST(CheckNetwork, NoneIsAllThereIs) {
   EXPECT_EQ(valid(R"("network": {"mode": "none", "allow": [], "deny": []})")->network, Network{});
 }
 
+TEST(CheckNetwork, AnEmptyListAllowsNothing) {
+  const auto policy = valid(R"("network": {"mode": "allowlist"})");
+  EXPECT_EQ(policy->network, (Network{NetworkMode::allowlist, {}, {}, {}}));
+}
+
+TEST(CheckNetwork, RulesGetTheirOneForm) {
+  const auto policy = valid(R"("network": {"mode": "allowlist", "allow": ["GitHub.com.", "*.b\u00fccher.example:8443", "[2001:DB8::/32]:443"],
+                               "deny": ["gist.github.com"], "allow_private": ["10.0.0.1:5432"]})");
+  std::vector<std::string> texts;
+  for (const auto* list : {&policy->network.allow, &policy->network.deny, &policy->network.allow_private}) {
+    for (const auto& rule : *list) texts.push_back(rule.text());
+  }
+  EXPECT_THAT(texts, ElementsAre("github.com", "*.xn--bcher-kva.example:8443", "[2001:db8::/32]:443", "gist.github.com", "10.0.0.1:5432"));
+}
+
+TEST(CheckNetwork, PortsAndAnswers) {
+  const auto policy = valid(R"("network": {"mode": "allowlist", "publish": ["3000", "8080:5173"], "dns_answers": "real"})");
+  EXPECT_THAT(policy->network.publish, ElementsAre(PublishedPort{3000, 0}, PublishedPort{5173, 8080}));
+  EXPECT_EQ(text(policy->network.publish[0]), "3000");
+  EXPECT_EQ(text(policy->network.publish[1]), "8080:5173");
+  EXPECT_TRUE(policy->network.real_dns_answers);
+  EXPECT_FALSE(valid(R"("network": {"mode": "allowlist", "dns_answers": "synthetic"})")->network.real_dns_answers);
+}
+
 TEST(CheckNetwork, Refuses) {
   const auto allow = [](const std::string& rule) {
     return R"("network": {"mode": "allowlist", "allow": [")" + rule + "\"]}";
@@ -29,13 +53,6 @@ TEST(CheckNetwork, Refuses) {
        {"none"}},
       {R"("network": {"mode": "allowlst"})", "network.mode", {"did you mean \"allowlist\"?"}},
       {R"("network": {"mode": "host"})", "network.mode", {"must be \"none\" or \"allowlist\""}},
-      {R"("network": {"mode": "allowlist"})",
-       "network.mode",
-       {"no network gateway", "use \"none\""}},
-      {allow("github.com"), "network.mode", {"no network gateway"}},
-      {allow("*.github.com:443"), "network.mode", {"no network gateway"}},
-      {allow("[2001:db8::/32]:443"), "network.mode", {"no network gateway"}},
-      // A rule with a bad shape is named before the version is.
       {allow(""), "network.allow[0]", {"empty rule"}},
       {allow("*"), "network.allow[0]", {"every host"}},
       {allow("*."), "network.allow[0]", {"empty name"}},
@@ -51,6 +68,15 @@ TEST(CheckNetwork, Refuses) {
        "network.deny[1]",
        {"contradicts network.allow[1]"}},
       {R"("network": {"mode": "allowlist", "deny": ["*.com"]})", "network.deny[0]", {"public suffix"}},
+      {R"("network": {"publish": ["3000"]})", "network.publish[0]", {"network.mode is \"none\""}},
+      {R"("network": {"mode": "allowlist", "publish": ["3000", "x:3000"]})", "network.publish[1]", {"no port", "HOST_PORT:PORT"}},
+      {R"("network": {"mode": "allowlist", "publish": ["0"]})", "network.publish[0]", {"no port"}},
+      {R"("network": {"mode": "allowlist", "publish": ["65536"]})", "network.publish[0]", {"no port"}},
+      {R"("network": {"mode": "allowlist", "publish": ["+1"]})", "network.publish[0]", {"no port"}},
+      {R"("network": {"mode": "allowlist", "publish": ["3000", "80:3000"]})", "network.publish[1]", {"published already"}},
+      {R"("network": {"mode": "allowlist", "publish": ["80:1", "80:2"]})", "network.publish[1]", {"published already"}},
+      {R"("network": {"dns_answers": "real"})", "network.dns_answers", {"network.mode is \"none\""}},
+      {R"("network": {"mode": "allowlist", "dns_answers": "yes"})", "network.dns_answers", {"\"synthetic\" or \"real\""}},
   });
 }
 

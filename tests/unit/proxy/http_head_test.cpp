@@ -28,6 +28,16 @@ TEST(HttpHead, OriginForm) {
   EXPECT_TRUE(head.keep_alive && head.version_1_1 && !head.chunked && !head.upgrade);
 }
 
+TEST(HttpHead, ByteByByteIsLookedAtOnce) {
+  const std::string head = "GET / HTTP/1.1\r\nHost: a\r\n\r\n", broken = "GET / HTTP/1.1\r\nHost: a\rb\r\n\r\n";
+  for (std::size_t size = 1; size < head.size(); ++size) EXPECT_EQ(find_http_head(std::string_view(head).substr(0, size), size - 1), 0U);
+  EXPECT_EQ(find_http_head(head, head.size() - 1), head.size());
+  const auto at = broken.find("\rb");
+  EXPECT_EQ(find_http_head(std::string_view(broken).substr(0, at + 1), at), 0U);
+  EXPECT_FALSE(find_http_head(std::string_view(broken).substr(0, at + 2), at + 1));
+  EXPECT_EQ(find_http_head(std::string(kMaxHttpHead, 'x'), kMaxHttpHead - 1).error(), kHttpHeadTooLong);
+}
+
 TEST(HttpHead, AbsoluteForm) {
   EXPECT_EQ(good("GET http://example.com HTTP/1.1\r\nHost: example.com\r\n\r\n").path, "/");
   EXPECT_EQ(good("GET HTTP://example.com?x HTTP/1.1\r\nHost: EXAMPLE.com.:80\r\n\r\n").path, "/?x");

@@ -1,46 +1,20 @@
-// sandy-launch: prepares what bubblewrap can't, and becomes it. Single-threaded, and no more than this file.
-//
-//   sandy-launch --user UID:GID [--stage FD | --idmap FD]... -- BWRAP ARGUMENT...
-//   sandy-launch --version
-//
-// Should: as root, put the tree behind each FD where the sandbox's user can reach it, with --idmap also with that user in the place of the
-// tree's owner, and then become that user for good. Mustn't: read a policy, decide anything, write anywhere. A failure is one line on
-// stderr, and status 1. Its caller's end needs no watching: then the agent's socket is closed, and what was started here ends by itself.
+#include "launcher/stage.h"
+
 #include <fcntl.h>
-#include <sys/mount.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <grp.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <initializer_list>
 
+#include "launcher/die.h"
+
+namespace sandy::launcher {
 namespace {
-
-[[noreturn]] void die(const char* what) {
-  dprintf(2, "sandy-launch: %s: %s\n", what, strerrordesc_np(errno));
-  _exit(1);
-}
-
-unsigned parse_number(const char* text, const char** end) {
-  char* after = nullptr;
-  errno = 0;
-  const unsigned long value = strtoul(text, &after, 10);
-  if (errno != 0 || after == text || value > 0xFFFFFFFEUL) {
-    errno = EINVAL;
-    die(text);
-  }
-  *end = after;
-  return static_cast<unsigned>(value);
-}
 
 bool write_text(const char* path, const char* text) {
   const int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -86,14 +60,8 @@ int mapping_namespace(unsigned from_user, unsigned to_user, unsigned from_group,
   return fd;
 }
 
-struct Tree {
-  int fd;          // the caller's descriptor, and then the staged tree's
-  bool idmap;
-  int mount;       // the detached copy
-  bool directory;
-};
+}  // namespace
 
-// A detached copy of the mount that `tree.fd` is in, from that place on.
 void copy_tree(Tree& tree, unsigned user, unsigned group) {
   struct stat st;
   if (fstat(tree.fd, &st) != 0) die("fstat");
@@ -120,8 +88,6 @@ void copy_tree(Tree& tree, unsigned user, unsigned group) {
   close(mapping);
 }
 
-// bubblewrap binds by the path that a descriptor has (it reads /proc/self/fd/N), as the sandbox's user, who may not enter, say, /root. So each tree is
-// attached below a directory that all may enter, in a mount namespace that only we and bubblewrap are in.
 void stage(Tree* trees, int count) {
   if (unshare(CLONE_NEWNS) != 0) die("a mount namespace");
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) die("mount propagation");
@@ -150,43 +116,4 @@ void stage(Tree* trees, int count) {
   }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  bool switch_user = false;
-  unsigned user = 0, group = 0;
-  Tree trees[4096];
-  int tree_count = 0;
-  int i = 1;
-  if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-    dprintf(1, "sandy-launch %s\n", SANDY_VERSION);
-    return 0;
-  }
-  for (; i + 1 < argc && strcmp(argv[i], "--") != 0; i += 2) {
-    const char* end = nullptr;
-    if (strcmp(argv[i], "--user") == 0) {
-      user = parse_number(argv[i + 1], &end);
-      if (*end != ':') parse_number("", &end);
-      group = parse_number(end + 1, &end);
-      switch_user = true;
-    } else if ((strcmp(argv[i], "--stage") == 0 || strcmp(argv[i], "--idmap") == 0) && tree_count < 4096) {
-      trees[tree_count++] = {static_cast<int>(parse_number(argv[i + 1], &end)), argv[i][2] == 'i', -1, false};
-    } else {
-      errno = EINVAL;
-      die(argv[i]);
-    }
-  }
-  if (i + 1 >= argc || strcmp(argv[i], "--") != 0 || !switch_user) {
-    errno = EINVAL;
-    die("usage: sandy-launch --user UID:GID [--stage FD | --idmap FD]... -- BWRAP ARGUMENT...");
-  }
-  char** program = argv + i + 1;
-
-  for (int k = 0; k < tree_count; ++k) copy_tree(trees[k], user, group);
-  stage(trees, tree_count);
-  // For good: with all three ids changed, no capability is left, and none comes back by execve (capabilities(7)).
-  if (setgroups(0, nullptr) != 0 || setresgid(group, group, group) != 0 || setresuid(user, user, user) != 0) die("becoming an unprivileged user");
-  char* environment[] = {nullptr};
-  execve(program[0], program, environment);
-  die(program[0]);
-}
+}  // namespace sandy::launcher

@@ -1,0 +1,12 @@
+// What the proxy gives up before it talks to anybody.
+#pragma once
+
+#include "base/error.h"
+
+namespace sandy::proxy {
+
+// For good: as root, root's rights; core dumps, tracing by others, descriptors and memory without limit, new privileges; the file system and, where the
+// kernel has that part of Landlock, other processes' abstract sockets and signals; every system call but those of seccomp-policies/proxy.json.
+Result<void> confine();
+
+}  // namespace sandy::proxy

@@ -1,0 +1,43 @@
+// The host's resolver: asked when something is dialled, never before.
+#pragma once
+
+#include <boost/asio.hpp>
+#include <expected>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policy/ip_address.h"
+
+namespace sandy::proxy {
+
+namespace asio = boost::asio;
+
+// c-ares in an Asio loop. It reads resolv.conf(5) once, when it is made: the proxy has no file system after that. The hosts file's text is
+// given to it. Names with a dot in them are asked for as they are, those without also with the search domains.
+class Resolver {
+ public:
+  // What a host can be called that the machine itself is: its loopback addresses. Only allow_private can name it.
+  static constexpr std::string_view kHostName = "host.sandy.internal";
+
+  // `hosts`: as hosts(5).
+  Resolver(asio::any_io_executor executor, std::string_view hosts);
+  ~Resolver();
+  Resolver(const Resolver&) = delete;
+  Resolver& operator=(const Resolver&) = delete;
+
+  // Other name servers than the host's: "ADDRESS:PORT", with commas. False if that is none.
+  bool use_servers(const std::string& servers);
+
+  // The addresses of a canonical name, IPv6 and IPv4 as the resolver orders them. The error is a reason in words.
+  asio::awaitable<std::expected<std::vector<policy::IpAddress>, std::string>> resolve(std::string name);
+
+ private:
+  class Channel;
+  std::shared_ptr<Channel> channel_;
+  std::map<std::string, std::vector<policy::IpAddress>, std::less<>> hosts_;
+};
+
+}  // namespace sandy::proxy

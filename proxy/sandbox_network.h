@@ -1,0 +1,96 @@
+// The network of one sandbox: the sockets that listen in its namespace, what they are asked for, and the rules.
+#pragma once
+
+#include <boost/asio.hpp>
+#include <memory>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "proxy/allowlist.h"
+#include "proxy/dialer.h"
+#include "proxy/dns_responder.h"
+#include "proxy/event.h"
+#include "proxy/pinned_addresses.h"
+#include "proxy/published_port.h"
+#include "proxy/synthetic_addresses.h"
+
+namespace sandy::proxy {
+
+class Connection;
+
+// What all sandboxes of a proxy share.
+struct Shared {
+  asio::any_io_executor executor;
+  Dialer& dialer;
+  std::size_t connections = 0;
+};
+
+class SandboxNetwork : public std::enable_shared_from_this<SandboxNetwork> {
+ public:
+  static constexpr std::size_t kMaxConnections = 2'048;     // of a sandbox
+  static constexpr std::size_t kMaxAllConnections = 8'192;  // of all
+  static constexpr std::size_t kMaxLookups = 256;           // at a time, with real answers
+  static constexpr std::size_t kMaxQuestions = 32;          // without an answer
+  static constexpr std::chrono::seconds kAnswerLimit{120};
+
+  // `listeners`: the sockets of sandy-launch --network, in its order: TCP and UDP of IPv4, then maybe of IPv6.
+  SandboxNetwork(Shared& shared, Allowlist allowlist, std::unique_ptr<EventSink> events);
+  void start(std::vector<UniqueFd> listeners);
+  void close();
+
+  void add_inward(InwardPair sockets) { inward_->push_back(std::move(sockets)); }
+  void publish(UniqueFd listener, std::uint16_t port);
+
+  // Connections that the new rules forbid are cut.
+  void set_rules(Allowlist allowlist);
+
+  const Allowlist& allowlist() const { return allowlist_; }
+  SyntheticAddresses& addresses() { return addresses_; }
+  const PinnedAddresses& pinned() const { return pinned_; }
+  // The answer to a query that `reply` could not give yet, for a client of DNS; notes a refusal.
+  asio::awaitable<std::vector<std::uint8_t>> find(dns::Reply::Wanted wanted);
+  Shared& shared() { return shared_; }
+  bool open() const { return open_; }
+
+  // Whether somebody allows it, now that no rule does. No answer within kAnswerLimit is none, and an answer is remembered until the rules change.
+  asio::awaitable<bool> ask(std::string target);
+  void answer(std::uint32_t number, bool allowed);
+
+  // Limits how many events a second there are: a sandbox that is refused all the time must not keep others busy.
+  void note(Event event);
+
+ private:
+  struct Question {
+    explicit Question(const asio::any_io_executor& executor) : answered(executor) {}
+    asio::steady_timer answered;
+    std::string target;
+    std::optional<bool> allowed;
+  };
+  asio::awaitable<void> accept(std::shared_ptr<tcp::acceptor> acceptor);
+  asio::awaitable<void> answer(std::shared_ptr<asio::ip::udp::socket> socket);
+  asio::awaitable<void> answer_later(std::shared_ptr<asio::ip::udp::socket> socket, asio::ip::udp::endpoint to, dns::Reply::Wanted wanted);
+
+  Shared& shared_;
+  Allowlist allowlist_;
+  std::unique_ptr<EventSink> events_;
+  SyntheticAddresses addresses_;
+  PinnedAddresses pinned_;
+  std::size_t lookups_ = 0;
+  std::vector<std::shared_ptr<tcp::acceptor>> acceptors_;
+  std::vector<std::shared_ptr<asio::ip::udp::socket>> resolvers_;
+  std::vector<std::shared_ptr<PublishedPort>> published_;
+  std::shared_ptr<InwardSockets> inward_ = std::make_shared<InwardSockets>();
+  std::set<Connection*> connections_;
+  std::map<std::uint32_t, std::shared_ptr<Question>> questions_;  // without an answer
+  std::set<std::string, std::less<>> refused_;                     // when asked
+  std::uint32_t next_question_ = 1;
+  bool open_ = true;
+  std::chrono::steady_clock::time_point events_since_{};
+  std::size_t recent_events_ = 0;
+};
+
+}  // namespace sandy::proxy
