@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 
+import network
 from deepagents.backends import FilesystemBackend
 from deepagents.backends.local_shell import LocalShellBackend
 from deepagents.backends.sandbox import BaseSandbox
@@ -237,6 +238,11 @@ BENCHMARKS: dict[str, Callable[[], Iterator[tuple[str, dict[str, float], str]]]]
     "output": output,
     "inside": inside,
     "idle_memory": idle_memory,
+    "network_throughput": network.throughput,
+    "network_connection": network.connection_time,
+    "network_many": network.many_connections,
+    "network_bad_company": network.bad_company,
+    "network_start": network.network_start,
 }
 
 

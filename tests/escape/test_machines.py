@@ -144,12 +144,31 @@ def test_t46_limits_that_cannot_be_had_are_refused(sandy: Cli, tmp_path: pathlib
     assert "degraded" in outcome.read_text()
 
 
-def test_t46_allowlist_network_is_refused_or_enforced(sandy: Cli) -> None:
-    got = sandy.run("touch", "ran", options=["--allow-domain", "example.com"])
-    if got.status != 0:
-        refused(got, sandy, "network")
+def test_t03_no_network_namespace_no_sandbox(sandy: Cli) -> None:
+    # Row 3: where the network can't be made, nothing runs; it never falls back to the host's, or to variables that programs may honour.
+    assert sandy.run("touch", "ran", options=["--allow-domain", "example.com"]).ok()  # the control
+    (sandy.workspace / "ran").unlink()
+    script = "echo 0 > /proc/sys/user/max_net_namespaces; exec unshare --user --map-user=1000 --map-group=1000 \"$@\""
+    bwrap = shutil.which("bwrap", path=sandy.env["PATH"])
+    got = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "sh", "-c", script, "sh", sandy.program, "run", "--allow-domain", "example.com", "--", "touch", "ran"],
+        cwd=sandy.workspace, env=sandy.env | {"SANDY_BWRAP": str(bwrap)}, capture_output=True, timeout=60, check=False,
+    )
+    refused(Result(got.returncode, got.stdout, got.stderr), sandy, "network namespace")
+
+
+@pytest.mark.parametrize("broken", ["sandy-proxy", "sandy-launch"])
+def test_t03_a_program_of_the_network_that_fails(sandy: Cli, open_directory: pathlib.Path, programs: pathlib.Path, broken: str) -> None:
+    for name in ("sandy", "sandy-agent", "sandy-launch", "sandy-proxy"):
+        shutil.copy(programs / name, open_directory / name)
+    broken_copy = open_directory / broken
+    broken_copy.unlink()
+    broken_copy.write_text("#!/bin/sh\nexit 1\n")
+    broken_copy.chmod(0o755)
+    got = host(f"exec {open_directory}/sandy run --allow-domain example.com -- touch ran", cwd=sandy.workspace, env=sandy.env)
+    refused(got, sandy)
 
 
 def test_programs_have_no_set_id_bits(programs: pathlib.Path) -> None:
-    for name in ("sandy", "sandy-launch", "sandy-agent"):
+    for name in ("sandy", "sandy-launch", "sandy-agent", "sandy-proxy"):
         assert not os.stat(programs / name).st_mode & (stat.S_ISUID | stat.S_ISGID)

@@ -15,7 +15,10 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from rig import Rig
 from support import Cli, descendants, program_of, wait_until
+
+pytest_plugins = ["rig.fixtures"]
 
 Processes = Callable[[], list[int]]
 
@@ -194,3 +197,30 @@ def test_the_hosts_terminal_is_not_the_one_inside(terminal: Callable[..., Termin
     outer = os.fstat(tty.slave)
     assert (int(seen[0]), int(seen[1])) != (outer.st_dev, outer.st_ino)
     assert seen[2] == b"/dev/pts/0"
+
+
+def test_what_no_rule_names_is_asked_for(terminal: Callable[..., Terminal], sandy: Cli, rig: Rig) -> None:
+    sandy.env |= rig.environment
+    script = "for n in a b c b c; do curl -sS http://$n.example/; done; read word; echo got $word"
+    one = terminal("run", "--ask", "--allow-domain", "a.example", "--", "sh", "-c", script)
+    one.expect(rb"(?s)hello from a.*connect to b\.example:80.*eny: ")
+    one.type(b"x")  # none of the letters
+    one.expect(rb"connect to b\.example:80.*eny: ")
+    one.type(b"a")
+    one.expect(rb"(?s)hello from b.*connect to c\.example:80.*eny: ")
+    assert not rig.requests("c")
+    one.type(b"d")
+    one.expect(rb"(?s)denied.*hello from b")
+    one.type(b"word\n")  # what is typed is the command's again
+    one.expect(rb"got word")
+    one.expect(rb"blocked: c\.example:80")
+    assert one.process.wait(10) == 0 and one.restored()
+    assert not rig.requests("c") and len(rig.requests("b")) == 2
+
+
+def test_asking_needs_a_terminal_and_a_network(terminal: Callable[..., Terminal], sandy: Cli) -> None:
+    got = sandy.run("true", options=["--ask", "--allow-domain", "a.example"])
+    assert got.status == 125 and "--ask" in got.error and "terminal" in got.error
+    one = terminal("run", "--ask", "--", "true")
+    one.expect(rb"--ask.*no network")
+    assert one.process.wait(10) == 125
