@@ -89,7 +89,7 @@ Decision Allowlist::decide_name(std::string_view name) const {
       if (names(rule, name)) return allowed_by(rule);
     }
   }
-  if (asks_) return {true, "can be asked for"};
+  if (asks_) return {true, "can be asked for", false, true};
   return {false, "not in the allowlist"};
 }
 

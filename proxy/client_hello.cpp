@@ -34,10 +34,9 @@ ClientHelloReader::State ClientHelloReader::feed(std::span<const std::uint8_t> b
       const std::size_t have = record_.size();
       // Judged byte by byte: a client of another protocol, which may wait for an answer, is not waited for. A header that turns out wrong later than in
       // the first record is no other protocol.
-      const auto wrong = [&] { return state_ = message_.empty() && have <= 3 ? State::not_tls : State::malformed; };
+      const auto wrong = [&] { return state_ = message_.empty() && have <= 1 ? State::not_tls : State::malformed; };
       if (have == 1 && record_[0] != kHandshake) return wrong();
-      if (have == 2 && record_[1] != 3) return wrong();
-      if (have == 3 && record_[2] > 4) return wrong();
+      // The version is to be ignored (RFC 8446, section 5.1), and some servers ignore all of it.
       if (have < kRecordHeader) continue;
       record_left_ = static_cast<std::size_t>(record_[3] << 8 | record_[4]);
       record_.clear();

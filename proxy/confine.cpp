@@ -19,7 +19,7 @@
 namespace sandy::proxy {
 namespace {
 
-constexpr rlim_t kMaxDescriptors = 20'000;  // two for each connection of all sandboxes, and some
+constexpr rlim_t kMaxDescriptors = 24'000;  // Control counts with two for each connection, and more while it is dialled
 constexpr rlim_t kMaxMemory = rlim_t{2} << 30;
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -66,6 +66,12 @@ Result<void> leave_file_system() {
 }
 
 }  // namespace
+
+std::size_t descriptor_limit() {
+  rlimit current{};
+  if (::getrlimit(RLIMIT_NOFILE, &current) != 0) return 0;
+  return static_cast<std::size_t>(std::min(current.rlim_max, kMaxDescriptors));
+}
 
 Result<void> confine() {
   if (::geteuid() == 0 && (::setgroups(0, nullptr) != 0 || ::setresgid(plan::kNobody, plan::kNobody, plan::kNobody) != 0 ||

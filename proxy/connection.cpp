@@ -8,6 +8,7 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <cstring>
 #include <iterator>
+#include <new>
 
 #include "base/error.h"
 #include "policy/host_name.h"
@@ -125,9 +126,9 @@ policy::NetworkRule rule_for(const Authority& target) {
 Event make_event(Event::Verdict verdict, std::string target, std::string protocol, std::string reason) {
   Event out;
   out.verdict = verdict;
-  out.target = printable(target);
+  out.target = shown(target);
   out.protocol = std::move(protocol);
-  out.reason = printable(reason);
+  out.reason = shown(reason);
   return out;
 }
 
@@ -178,9 +179,16 @@ Decision Connection::judge(const Authority& target) const {
   return once_ ? by(network_->allowlist().plus(*once_)) : by(network_->allowlist());
 }
 
+Decision Connection::judge_connected() const {
+  const auto decision = judge(*current_);
+  if (!decision.allowed || !address_) return decision;
+  const Allowlist rules = once_ ? network_->allowlist().plus(*once_) : network_->allowlist();
+  return network_->shared().dialer.decide(current_->host, *address_, current_->port.value_or(0), rules);
+}
+
 void Connection::recheck() {
   if (!current_) return;
-  const auto decision = judge(*current_);
+  const auto decision = judge_connected();
   if (decision.allowed) return;
   deny(text(*current_), "tcp", decision.reason);
   reset(client_);
@@ -210,18 +218,18 @@ asio::awaitable<Connection::Dialled> Connection::connect_as(Authority target, st
     co_return std::unexpected(refusal(failure.refused ? 403 : 502, failure.reason));
   }
   // The rules may have changed while it was dialled.
-  const auto still = judge(target);
+  current_ = target;
+  address_ = dialled->address;
+  const auto still = judge_connected();
   if (!still.allowed || !network_->open()) {
+    current_.reset();
     deny(text(target), protocol, still.reason);
     co_return std::unexpected(refusal(403, still.reason));
   }
   auto event = make_event(Event::Verdict::allowed, text(target), protocol, decision.reason);
-  boost::system::error_code error;
-  const auto peer = dialled->remote_endpoint(error);
-  if (!error) event.address = peer.address().to_string();
+  event.address = dialled->address.text();
   network_->note(std::move(event));
-  current_ = std::move(target);
-  co_return std::move(*dialled);
+  co_return std::move(dialled->socket);
 }
 
 asio::awaitable<Connection::Dialled> Connection::connect(Authority target, bool tunnel) { return connect_as(std::move(target), tunnel ? "connect" : "http"); }
@@ -240,16 +248,32 @@ asio::awaitable<void> Connection::serve_target(Host host, std::uint16_t port) {
   co_await tunnel(client_, std::string(), *server, std::string(), std::move(target), false);
 }
 
-Decision Connection::judge_server_name(const std::optional<std::string>& name, const Authority& target) const {
+Decision Connection::judge_server_name(const std::optional<std::string>& name, const Authority& target) {
   Decision out{true, {}};
   const auto* const expected = std::get_if<std::string>(&target.host);
   // An address was allowed by itself, whatever is served there; and no name at all is for the one that the address stands for.
   if (expected == nullptr || !name) return out;
   const auto asked = policy::canonical_host_name(*name);
-  if (asked && (*asked == *expected || std::ranges::find(names_, *asked) != names_.end())) return out;
+  if (asked && *asked == *expected) return out;
+  if (asked && std::ranges::find(names_, *asked) != names_.end()) {
+    // Another one of those that have the address: it is what this connection is for from now on.
+    current_->host = *asked;
+    return judge_connected();
+  }
   out.allowed = false;
   out.reason = "TLS asks for the server name " + printable(*name) + ", not " + *expected;
   return out;
+}
+
+asio::awaitable<bool> Connection::classify_or_end(Stream& up, tcp::socket& server, const Authority& target, std::string& http) {
+  bool goes_on = false;
+  // An exception (out of memory) would leave the other direction waiting.
+  try {
+    goes_on = co_await classify(up, server, target, http);
+  } catch (const std::bad_alloc&) {
+    up.pending = {};
+  }
+  co_return goes_on;
 }
 
 asio::awaitable<bool> Connection::classify(Stream& up, tcp::socket& server, const Authority& target, std::string& http) {
@@ -257,7 +281,7 @@ asio::awaitable<bool> Connection::classify(Stream& up, tcp::socket& server, cons
   bool passed = false;  // of an unfinished line of text
   first.feed(as_octets(up.pending));
   while (first.kind() == FirstBytes::Kind::unknown) {
-    const bool started = !up.pending.empty() || passed, may_pass = first.is_line() && !passed;
+    const bool started = !up.pending.empty() || passed, may_pass = first.may_pass() && !passed;
     const auto limit = !started ? std::chrono::milliseconds(kIdleLimit) : may_pass ? kLinePatience : passed ? std::chrono::milliseconds(kIdleLimit) : kHandshakeLimit;
     const std::size_t before = up.pending.size();
     const bool more = co_await read_more(client_, up.pending, limit);
@@ -265,7 +289,7 @@ asio::awaitable<bool> Connection::classify(Stream& up, tcp::socket& server, cons
       if (!client_.is_open()) co_return false;
       char byte = 0;
       const bool ended = ::recv(client_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-      if (ended) co_return !started || first.is_line();
+      if (ended) co_return !started || first.may_pass();
       if (!may_pass) {
         if (started && !passed) deny(text(target), "tls", "TLS that was begun and not gone on with");
         co_return false;
@@ -311,7 +335,11 @@ asio::awaitable<Authority> Connection::named_by_host(std::string& http, Authorit
   if (!size) co_return target;  // it is refused for that
   const auto head = parse_http_head(std::string_view(http).substr(0, *size));
   const auto* const name = head ? std::get_if<std::string>(&head->target.host) : nullptr;
-  if (name != nullptr && std::ranges::find(names_, *name) != names_.end()) target.host = *name;
+  if (name != nullptr && std::ranges::find(names_, *name) != names_.end()) {
+    target.host = *name;
+    current_ = target;
+    recheck();
+  }
   co_return target;
 }
 
@@ -323,7 +351,7 @@ asio::awaitable<void> Connection::tunnel(tcp::socket& client, std::string from_c
   std::string http;
   bool goes_on = true;
   if (!upgraded) {
-    auto outcome = co_await (classify(up, server, target, http) || pass_meanwhile(server, client, down));
+    auto outcome = co_await (classify_or_end(up, server, target, http) || pass_meanwhile(server, client, down));
     goes_on = outcome.index() == 0 && std::get<0>(outcome);
   }
   if (!goes_on) {

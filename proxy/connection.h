@@ -39,13 +39,15 @@ class Connection : public HttpOwner {
   asio::awaitable<void> serve_target(Host host, std::uint16_t port);
   asio::awaitable<Dialled> connect_as(Authority target, std::string protocol);
   // The client's first bytes decide what becomes of the connection. False: it is over.
+  asio::awaitable<bool> classify_or_end(Stream& up, tcp::socket& server, const Authority& target, std::string& http);
   asio::awaitable<bool> classify(Stream& up, tcp::socket& server, const Authority& target, std::string& http);
-  Decision judge_server_name(const std::optional<std::string>& name, const Authority& target) const;
+  Decision judge_server_name(const std::optional<std::string>& name, const Authority& target);
   void deny(const std::string& target, const std::string& protocol, const std::string& reason);
 
   std::shared_ptr<SandboxNetwork> network_;
   tcp::socket& client_;
   Decision judge(const Authority& target) const;
+  Decision judge_connected() const;  // of `current_`, with its address
 
   // Of several names that an address can be for, the one that the first request is for. `http`: its beginning, which is read on as far as needed.
   asio::awaitable<Authority> named_by_host(std::string& http, Authority target);
@@ -53,6 +55,7 @@ class Connection : public HttpOwner {
   std::vector<std::string> names_;             // with real answers: those that the address can be for
   std::optional<policy::IpAddress> pinned_;    // and that address
   std::optional<Authority> current_;  // what it is connected to
+  std::optional<policy::IpAddress> address_;  // and where that is
   std::optional<policy::NetworkRule> once_;  // what somebody has allowed for this connection
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };

@@ -1,5 +1,6 @@
 #include "proxy/control.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "policy/network_rule.h"
@@ -34,11 +35,22 @@ class Events : public EventSink {
     out["target"] = target;
     channel_->post(out);
   }
+  void on_expired(std::uint32_t number) override {
+    wire::Json out = wire::event(id_, "expired");
+    out["number"] = number;
+    channel_->post(out);
+  }
 
  private:
   std::shared_ptr<wire::Channel> channel_;
   std::uint32_t id_;
 };
+
+// Each has two descriptors, and while it is dialled some more; a quarter is left for sandboxes' listening sockets and lookups.
+std::size_t most_connections(std::size_t descriptors) {
+  constexpr std::size_t kMost = 8'192, kLeast = 16;
+  return std::clamp<std::size_t>(descriptors * 3 / 8, kLeast, kMost);
+}
 
 std::optional<std::uint16_t> parse_port(std::string_view text) {
   std::uint16_t out = 0;
@@ -78,13 +90,14 @@ std::optional<Allowlist> parse_rules(std::string_view lines) {
   return out;
 }
 
-Control::Control(asio::any_io_executor executor, UniqueFd socket, Resolver& resolver)
+Control::Control(asio::any_io_executor executor, UniqueFd socket, Resolver& resolver, std::size_t descriptors)
     : channel_(wire::Channel::make(executor, std::move(socket), wire::kMaxReplyPayload)),
       resolver_(resolver),
       dialer_(executor, resolver),
-      shared_{executor, dialer_} {}
+      shared_{executor, dialer_, 0, most_connections(descriptors)} {}
 
 asio::awaitable<void> Control::run() {
+  channel_->keep_fds(256);
   channel_->post(wire::event(0, "ready"));
   while (true) {
     auto frame = co_await channel_->read();
@@ -103,14 +116,14 @@ void Control::handle(const wire::Frame& frame) {
     auto rules = parse_rules(frame.payload);
     // Rules that can't be read change nothing; `sandy` has checked them.
     if (rules) rules->count_as_public(counted_as_public_);
-    if (found != networks_.end() && rules) found->second->set_rules(std::move(*rules));
-    channel_->post(wire::event(frame.id, rules ? "done" : "refused"));
+    if (found != networks_.end() && rules) found->second->set_rules(*rules);
+    channel_->post(wire::event(frame.id, rules && found != networks_.end() ? "done" : "refused"));
   } else if (op == "inward" || op == "publish") {
     let_in(frame);
   } else if (op == "remove") {
     const auto found = networks_.find(frame.id);
     if (found == networks_.end()) return;
-    found->second->close();
+    asio::co_spawn(shared_.executor, remove(frame.id, found->second), asio::detached);
     networks_.erase(found);
   } else if (op == "answer") {
     const auto found = networks_.find(frame.id);
@@ -123,7 +136,7 @@ void Control::handle(const wire::Frame& frame) {
 }
 
 void Control::add(const wire::Frame& frame) {
-  auto listeners = channel_->take_fds();
+  auto listeners = channel_->take_fds(frame.number("fds", 0));
   auto rules = parse_rules(frame.payload);
   if (!rules || networks_.contains(frame.id) || (listeners.size() != 2 && listeners.size() != 4)) {
     channel_->post(wire::event(frame.id, "refused"));
@@ -133,10 +146,22 @@ void Control::add(const wire::Frame& frame) {
   auto network = std::make_shared<SandboxNetwork>(shared_, std::move(*rules), std::make_unique<Events>(channel_, frame.id));
   network->start(std::move(listeners));
   networks_[frame.id] = std::move(network);
+  channel_->post(wire::event(frame.id, "done"));
+}
+
+asio::awaitable<void> Control::remove(std::uint32_t id, std::shared_ptr<SandboxNetwork> network) {
+  network->close();
+  // Their ends are told before this one is.
+  asio::steady_timer timer(shared_.executor);
+  for (int turn = 0; turn < 100 && !network->idle(); ++turn) {
+    timer.expires_after(std::chrono::milliseconds(turn < 10 ? 1 : 10));
+    co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+  channel_->post(wire::event(id, "done"));
 }
 
 void Control::let_in(const wire::Frame& frame) {
-  auto fds = channel_->take_fds();
+  auto fds = channel_->take_fds(frame.number("fds", 0));
   const auto found = networks_.find(frame.id);
   if (found == networks_.end() || fds.empty()) return;
   if (frame.op() == "inward") {

@@ -13,7 +13,8 @@ namespace sandy::proxy {
 
 class Control {
  public:
-  Control(asio::any_io_executor executor, UniqueFd socket, Resolver& resolver);
+  // `descriptors`: how many this process may have.
+  Control(asio::any_io_executor executor, UniqueFd socket, Resolver& resolver, std::size_t descriptors);
 
   // Until `sandy` closes its end.
   asio::awaitable<void> run();
@@ -22,6 +23,7 @@ class Control {
   void handle(const wire::Frame& frame);
   void use_test_network(const wire::Frame& frame);
   void add(const wire::Frame& frame);
+  asio::awaitable<void> remove(std::uint32_t id, std::shared_ptr<SandboxNetwork> network);
   void let_in(const wire::Frame& frame);
 
   std::shared_ptr<wire::Channel> channel_;

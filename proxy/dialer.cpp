@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "base/error.h"
@@ -14,12 +15,12 @@ namespace {
 
 using namespace std::chrono_literals;
 using policy::IpAddress;
-using Dialled = std::expected<tcp::socket, DialFailure>;
+using Dialled = std::expected<DialledSocket, DialFailure>;
 
 constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
 constexpr auto kNextAttempt = 250ms;  // RFC 8305, section 5
 constexpr auto kAttemptLimit = 15s;
-constexpr std::size_t kMaxAddresses = 16;
+constexpr std::size_t kMaxAddresses = 8;  // each may have a socket at a time
 
 socklen_t fill(sockaddr_storage& out, const IpAddress& address, std::uint16_t port) {
   std::memset(&out, 0, sizeof out);
@@ -39,14 +40,16 @@ socklen_t fill(sockaddr_storage& out, const IpAddress& address, std::uint16_t po
   return sizeof in;
 }
 
-// Whether the address is one of this machine's: then it is also the one that the kernel would send from. A datagram socket sends nothing here.
+// Whether the address is one of this machine's: then it is also the one that the kernel would send from. A datagram socket sends nothing here. Where that
+// can't be found out, it is.
 bool is_own(const IpAddress& address) {
   const UniqueFd fd(::socket(address.v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_storage to, from{};
   socklen_t size = fill(to, address, 9);
-  if (!fd || ::connect(fd.get(), reinterpret_cast<sockaddr*>(&to), size) != 0) return false;
+  if (!fd) return errno != EAFNOSUPPORT;
+  if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&to), size) != 0) return false;
   size = sizeof from;
-  if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&from), &size) != 0) return false;
+  if (::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&from), &size) != 0) return true;
   if (address.v6) {
     sockaddr_in6 in;
     std::memcpy(&in, &from, sizeof in);
@@ -85,17 +88,19 @@ struct Race {
   explicit Race(const asio::any_io_executor& executor) : changed(executor) {}
   asio::steady_timer changed;
   std::vector<std::shared_ptr<tcp::socket>> sockets;
+  std::vector<IpAddress> addresses;
   std::optional<std::size_t> winner;
   std::size_t running = 0;
   int error = 0;
 };
 
-void attempt(const std::shared_ptr<Race>& race, const asio::any_io_executor& executor, const IpAddress& address, std::uint16_t port) {
+void attempt(const std::shared_ptr<Race>& race, const asio::any_io_executor& executor, const IpAddress& address, const IpAddress& dialled, std::uint16_t port) {
   const std::size_t index = race->sockets.size();
   auto socket = std::make_shared<tcp::socket>(executor);
   race->sockets.push_back(socket);
+  race->addresses.push_back(address);
   ++race->running;
-  socket->async_connect(tcp::endpoint(to_asio(address), port), [race, index](boost::system::error_code error) {
+  socket->async_connect(tcp::endpoint(to_asio(dialled), port), [race, index](boost::system::error_code error) {
     --race->running;
     if (error) {
       race->error = error.value();
@@ -106,12 +111,18 @@ void attempt(const std::shared_ptr<Race>& race, const asio::any_io_executor& exe
   });
 }
 
-asio::awaitable<Dialled> connect(asio::any_io_executor executor, std::vector<IpAddress> addresses, std::uint16_t port) {
+using Map = std::map<IpAddress, IpAddress>;
+
+asio::awaitable<Dialled> connect(asio::any_io_executor executor, std::vector<IpAddress> addresses, std::uint16_t port, const Map& mapped) {
   auto race = std::make_shared<Race>(executor);
   const auto end = asio::steady_timer::clock_type::now() + kAttemptLimit;
   std::size_t next = 0;
   while (!race->winner) {
-    if (next < addresses.size()) attempt(race, executor, addresses[next++], port);
+    if (next < addresses.size()) {
+      const auto& address = addresses[next++];
+      const auto instead = mapped.find(address);
+      attempt(race, executor, address, instead == mapped.end() ? address : instead->second, port);
+    }
     const auto now = asio::steady_timer::clock_type::now();
     if (race->running == 0 && next == addresses.size()) break;
     if (now >= end) {
@@ -128,7 +139,8 @@ asio::awaitable<Dialled> connect(asio::any_io_executor executor, std::vector<IpA
   }
   if (!won) co_return std::unexpected(DialFailure{false, "could not be reached: " + errno_text(race->error)});
   won->set_option(tcp::no_delay(true), ignored);
-  co_return std::move(*won);
+  DialledSocket out{std::move(*won), race->addresses[*race->winner]};
+  co_return std::move(out);
 }
 
 }  // namespace
@@ -171,11 +183,10 @@ asio::awaitable<Dialled> Dialer::dial(Host host, std::uint16_t port, std::option
     return !decision.allowed;
   });
   if (addresses.empty()) co_return std::unexpected(DialFailure{true, reason});
-  for (auto& address : addresses) {
-    if (const auto mapped = addresses_.find(address); mapped != addresses_.end()) address = mapped->second;
-  }
   const auto mapped = ports_.find(port);
-  co_return co_await connect(executor_, by_turns(addresses), mapped == ports_.end() ? port : mapped->second);
+  const std::uint16_t dialled_port = mapped == ports_.end() ? port : mapped->second;
+  auto turns = by_turns(addresses);
+  co_return co_await connect(executor_, std::move(turns), dialled_port, addresses_);
 }
 
 }  // namespace sandy::proxy

@@ -22,6 +22,11 @@ struct DialFailure {
   std::string reason;
 };
 
+struct DialledSocket {
+  tcp::socket socket;
+  policy::IpAddress address;  // that was judged
+};
+
 class Dialer {
  public:
   Dialer(asio::any_io_executor executor, Resolver& resolver) : executor_(std::move(executor)), resolver_(resolver) {}
@@ -33,14 +38,15 @@ class Dialer {
   // Resolves once, leaves out each address that may not be dialled, and dials the others themselves, by turns (RFC 8305). The allowlist has
   // allowed `host` already.
   // `pinned`: an address of `host` that the client was told; it is the one that is judged and dialled.
-  asio::awaitable<std::expected<tcp::socket, DialFailure>> dial(Host host, std::uint16_t port, std::optional<policy::IpAddress> pinned, Allowlist allowlist);
+  asio::awaitable<std::expected<DialledSocket, DialFailure>> dial(Host host, std::uint16_t port, std::optional<policy::IpAddress> pinned, Allowlist allowlist);
+
+  // Whether what is connected still may be.
+  Decision decide(const Host& host, const policy::IpAddress& address, std::uint16_t port, const Allowlist& allowlist) const;
 
   // What a resolver in the sandbox may be told of an allowed name.
   asio::awaitable<std::expected<std::vector<policy::IpAddress>, DialFailure>> addresses_of(std::string name, Allowlist allowlist);
 
  private:
-  Decision decide(const Host& host, const policy::IpAddress& address, std::uint16_t port, const Allowlist& allowlist) const;
-
   asio::any_io_executor executor_;
   Resolver& resolver_;
   std::map<std::uint16_t, std::uint16_t> ports_;

@@ -39,7 +39,8 @@ Verdict judge(const Query& query, const Allowlist& allowlist, SyntheticAddresses
     return out;
   }
   if (query.type != kA && query.type != kAaaa) return out;
-  if (allowlist.real_answers()) {
+  // A name that is still to be asked for is not looked up outside.
+  if (allowlist.real_answers() && !out.decision.askable) {
     out.wanted = *name;
     return out;
   }

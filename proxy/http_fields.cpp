@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <set>
 
 namespace sandy::proxy {
 namespace {
@@ -9,6 +10,12 @@ namespace {
 using Names = std::initializer_list<std::string_view>;
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), lower);
+  return out;
+}
 
 bool is_token_char(char c) {
   if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) return true;
@@ -62,14 +69,20 @@ bool has_field(const HttpFields& fields, std::string_view name) {
 }
 
 HttpFields end_to_end(const HttpFields& fields) {
-  // The lists of all Connection fields, joined: there is mostly one, of one or two items.
-  std::string listed;
+  // The items of all Connection fields. A head has 64 KiB: each is looked at once, and not once a field.
+  std::set<std::string, std::less<>> listed;
   for (const auto& [name, value] : fields) {
-    if (same_word(name, "Connection")) listed += value + ',';
+    if (!same_word(name, "Connection")) continue;
+    std::string_view list = value;
+    while (!list.empty()) {
+      const auto comma = std::min(list.find(','), list.size());
+      if (const auto item = trimmed(list.substr(0, comma)); !item.empty()) listed.insert(lower_case(item));
+      list.remove_prefix(std::min(comma + 1, list.size()));
+    }
   }
   HttpFields out;
   for (const auto& field : fields) {
-    if (!is_of_connection(field.first) && !has_item(listed, field.first)) out.push_back(field);
+    if (!is_of_connection(field.first) && !listed.contains(lower_case(field.first))) out.push_back(field);
   }
   return out;
 }

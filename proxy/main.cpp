@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <string>
 
 #include "base/unique_fd.h"
@@ -41,13 +42,25 @@ int run(int control) {
   boost::asio::io_context io(1);
   // What needs files comes first.
   sandy::proxy::Resolver resolver(io.get_executor(), read_hosts());
+  const std::size_t descriptors = sandy::proxy::descriptor_limit();
   if (const auto confined = sandy::proxy::confine(); !confined) {
     std::fprintf(stderr, "%s\n", confined.error().text().c_str());
     return 1;
   }
-  sandy::proxy::Control connection(io.get_executor(), sandy::UniqueFd(control), resolver);
+  sandy::proxy::Control connection(io.get_executor(), sandy::UniqueFd(control), resolver, descriptors);
   boost::asio::co_spawn(io, connection.run(), [&io](std::exception_ptr) { io.stop(); });
-  io.run();
+  while (true) {
+    try {
+      io.run();
+      break;
+    } catch (const std::bad_alloc&) {
+      // Of one connection: the others go on.
+      std::fputs("sandy-proxy: out of memory\n", stderr);
+    } catch (const std::exception& exception) {
+      std::fprintf(stderr, "sandy-proxy: %s\n", exception.what());
+      ::_exit(1);
+    }
+  }
   // Connections that are open are the kernel's to close: their coroutines hold on to each other.
   ::_exit(0);
 }

@@ -12,8 +12,8 @@ namespace sandy::proxy {
 
 class PinnedAddresses {
  public:
-  static constexpr std::size_t kMaxAddresses = 65'536;
-  static constexpr std::size_t kMaxNames = 64;  // of an address: the last that were told
+  static constexpr std::size_t kMaxAddresses = 4'096;
+  static constexpr std::size_t kMaxNames = 16;  // of an address: the last that were told
 
   // False: the table is full, which breaks nothing that is in it.
   bool pin(const policy::IpAddress& address, const std::string& name);

@@ -20,34 +20,14 @@ UniqueFd freed(tcp::socket& socket) {
   return fd;
 }
 
+tcp::endpoint loopback(tcp protocol, std::uint16_t port) {
+  if (protocol == tcp::v6()) return {asio::ip::address_v6::loopback(), port};
+  return {asio::ip::address_v4::loopback(), port};
+}
+
 asio::awaitable<bool> try_connect(tcp::socket& socket, tcp::endpoint to) {
   const auto [error] = co_await socket.async_connect(to, kNoError);
   co_return !error;
-}
-
-asio::awaitable<void> serve(asio::any_io_executor executor, tcp::socket client, std::uint16_t port, std::shared_ptr<InwardSockets> sockets) {
-  if (sockets->empty()) {
-    reset(client);
-    co_return;
-  }
-  InwardPair pair = std::move(sockets->front());
-  sockets->pop_front();
-  tcp::socket v4(executor, tcp::v4(), pair.v4.release());
-  tcp::socket v6(executor);
-  const bool has_v6 = static_cast<bool>(pair.v6);
-  if (has_v6) v6.assign(tcp::v6(), pair.v6.release());
-  const bool by_v4 = co_await try_connect(v4, tcp::endpoint(asio::ip::address_v4::loopback(), port));
-  bool connected = by_v4;
-  if (!by_v4 && has_v6) connected = co_await try_connect(v6, tcp::endpoint(asio::ip::address_v6::loopback(), port));
-  bool whole = false;
-  if (connected) {
-    Stream up, down;
-    whole = co_await relay(client, by_v4 ? v4 : v6, up, down, kIdleLimit);
-  }
-  if (!whole) reset(client);
-  pair.v4 = freed(v4);
-  if (has_v6) pair.v6 = freed(v6);
-  if (pair.v4) sockets->push_back(std::move(pair));
 }
 
 }  // namespace
@@ -60,6 +40,7 @@ void PublishedPort::start() { asio::co_spawn(executor_, accept(), asio::detached
 void PublishedPort::close() {
   boost::system::error_code ignored;
   acceptor_.close(ignored);
+  for (tcp::socket* client : clients_) reset(*client);
 }
 
 asio::awaitable<void> PublishedPort::accept() {
@@ -74,8 +55,40 @@ asio::awaitable<void> PublishedPort::accept() {
       continue;
     }
     client.set_option(tcp::no_delay(true), error);
-    asio::co_spawn(executor_, serve(executor_, std::move(client), port_, sockets_), asio::detached);
+    asio::co_spawn(executor_, self->serve(std::move(client)), asio::detached);
   }
+}
+
+asio::awaitable<void> PublishedPort::serve(tcp::socket client) {
+  auto self = shared_from_this();
+  if (sockets_->empty()) {
+    reset(client);
+    co_return;
+  }
+  clients_.insert(&client);
+  InwardPair pair = std::move(sockets_->front());
+  sockets_->pop_front();
+  tcp::socket v4(executor_, tcp::v4(), pair.v4.release());
+  tcp::socket v6(executor_);
+  const bool has_v6 = static_cast<bool>(pair.v6);
+  if (has_v6) v6.assign(tcp::v6(), pair.v6.release());
+  const bool by_v4 = co_await try_connect(v4, loopback(tcp::v4(), port_));
+  bool connected = by_v4;
+  if (!by_v4 && has_v6) {
+    const bool by_v6 = co_await try_connect(v6, loopback(tcp::v6(), port_));
+    connected = by_v6;
+  }
+  bool whole = false;
+  if (connected && client.is_open()) {
+    Stream up, down;
+    tcp::socket& server = by_v4 ? v4 : v6;
+    whole = co_await relay(client, server, up, down, kIdleLimit);
+  }
+  clients_.erase(&client);
+  if (!whole) reset(client);
+  pair.v4 = freed(v4);
+  if (has_v6) pair.v6 = freed(v6);
+  if (pair.v4) sockets_->push_back(std::move(pair));
 }
 
 }  // namespace sandy::proxy

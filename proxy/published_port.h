@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <set>
 
 #include "base/unique_fd.h"
 
@@ -31,11 +32,13 @@ class PublishedPort : public std::enable_shared_from_this<PublishedPort> {
 
  private:
   asio::awaitable<void> accept();
+  asio::awaitable<void> serve(tcp::socket client);
 
   asio::any_io_executor executor_;
   tcp::acceptor acceptor_;
   std::uint16_t port_;
   std::shared_ptr<InwardSockets> sockets_;
+  std::set<tcp::socket*> clients_;
 };
 
 }  // namespace sandy::proxy

@@ -10,7 +10,7 @@ namespace sandy::proxy {
 namespace {
 
 constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
-constexpr std::size_t kReadBytes = 262'144;
+constexpr std::size_t kReadBytes = 65'536;  // and so what a slow reader makes us keep
 constexpr int kTurns = 16;  // reads in a row before others have theirs
 
 // One buffer for all connections: between a read and the write that follows nothing else runs.

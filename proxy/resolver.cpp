@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 
 #include "policy/host_name.h"
@@ -82,7 +83,11 @@ Answer addresses(int status, const ares_addrinfo* info) {
 
 void on_answer(void* argument, int status, int, ares_addrinfo* info) {
   const std::unique_ptr<std::shared_ptr<Pending>> pending(static_cast<std::shared_ptr<Pending>*>(argument));
-  (*pending)->answer = addresses(status, info);
+  try {
+    (*pending)->answer = addresses(status, info);
+  } catch (const std::bad_alloc&) {  // which may not go through c-ares
+    (*pending)->answer = std::unexpected(std::string());
+  }
   if (info != nullptr) ares_freeaddrinfo(info);
   (*pending)->done.cancel();
 }

@@ -1,5 +1,6 @@
 #include "proxy/sandbox_network.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/error.h"
@@ -41,9 +42,9 @@ asio::awaitable<void> serve(std::shared_ptr<SandboxNetwork> network, std::set<Co
 
 Event refused(std::string target, const char* protocol, std::string reason) {
   Event event;
-  event.target = printable(target);
+  event.target = shown(target);
   event.protocol = protocol;
-  event.reason = printable(reason);
+  event.reason = shown(reason);
   return event;
 }
 
@@ -89,7 +90,12 @@ asio::awaitable<bool> SandboxNetwork::ask(std::string target) {
     if (open->target == target) question = open;
   }
   if (!question) {
-    if (questions_.size() >= kMaxQuestions) co_return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - questions_since_ > std::chrono::seconds(1)) {
+      questions_since_ = now;
+      recent_questions_ = 0;
+    }
+    if (questions_.size() >= kMaxQuestions || ++recent_questions_ > kQuestionsASecond) co_return false;
     question = std::make_shared<Question>(shared_.executor);
     question->target = target;
     question->answered.expires_after(kAnswerLimit);
@@ -101,10 +107,18 @@ asio::awaitable<bool> SandboxNetwork::ask(std::string target) {
   if (!error && !question->allowed) {
     // Nobody answered in time: that is a refusal.
     question->allowed = false;
+    for (const auto& [number, open] : questions_) {
+      if (open == question) events_->on_expired(number);
+    }
     std::erase_if(questions_, [&](const auto& entry) { return entry.second == question; });
-    refused_.insert(target);
+    remember_refusal(target);
   }
   co_return question->allowed.value_or(false);
+}
+
+void SandboxNetwork::remember_refusal(const std::string& target) {
+  if (refused_.size() >= kMaxRefusals) refused_.clear();
+  refused_.insert(target);
 }
 
 void SandboxNetwork::answer(std::uint32_t number, bool allowed) {
@@ -113,7 +127,7 @@ void SandboxNetwork::answer(std::uint32_t number, bool allowed) {
   const auto question = found->second;
   questions_.erase(found);
   question->allowed = allowed;
-  if (!allowed) refused_.insert(question->target);
+  if (!allowed) remember_refusal(question->target);
   question->answered.cancel();
 }
 
@@ -126,10 +140,14 @@ void SandboxNetwork::set_rules(Allowlist allowlist) {
 void SandboxNetwork::note(Event event) {
   const auto now = std::chrono::steady_clock::now();
   if (now - events_since_ > std::chrono::seconds(1)) {
+    const std::size_t left_out = recent_events_ > kEventsASecond ? recent_events_ - kEventsASecond : 0;
     events_since_ = now;
     recent_events_ = 0;
+    if (left_out > 0) events_->on_event(refused(std::to_string(left_out) + " more", "any", "too many a second to be told one by one"));
   }
-  if (++recent_events_ <= kEventsASecond) events_->on_event(std::move(event));
+  // What was allowed is always told.
+  const bool refusal = event.verdict == Event::Verdict::denied || event.verdict == Event::Verdict::failed;
+  if (!refusal || ++recent_events_ <= kEventsASecond) events_->on_event(std::move(event));
 }
 
 asio::awaitable<void> SandboxNetwork::accept(std::shared_ptr<tcp::acceptor> acceptor) {
@@ -144,7 +162,7 @@ asio::awaitable<void> SandboxNetwork::accept(std::shared_ptr<tcp::acceptor> acce
       co_await pause.async_wait(kNoError);
       continue;
     }
-    if (connections_.size() >= kMaxConnections || shared_.connections >= kMaxAllConnections) {
+    if (connections_.size() >= std::min(kMaxConnections, shared_.max_connections / 2) || shared_.connections >= shared_.max_connections) {
       note(refused("a connection", "tcp", "too many are open"));
       reset(client);
       continue;

@@ -27,14 +27,16 @@ struct Shared {
   asio::any_io_executor executor;
   Dialer& dialer;
   std::size_t connections = 0;
+  std::size_t max_connections = 0;  // of all, as descriptors are
 };
 
 class SandboxNetwork : public std::enable_shared_from_this<SandboxNetwork> {
  public:
-  static constexpr std::size_t kMaxConnections = 2'048;     // of a sandbox
-  static constexpr std::size_t kMaxAllConnections = 8'192;  // of all
+  static constexpr std::size_t kMaxConnections = 2'048;     // of a sandbox, and no more than a half of all there can be
   static constexpr std::size_t kMaxLookups = 256;           // at a time, with real answers
   static constexpr std::size_t kMaxQuestions = 32;          // without an answer
+  static constexpr std::size_t kQuestionsASecond = 10;      // more are refused at once
+  static constexpr std::size_t kMaxRefusals = 1'024;        // that are remembered
   static constexpr std::chrono::seconds kAnswerLimit{120};
 
   // `listeners`: the sockets of sandy-launch --network, in its order: TCP and UDP of IPv4, then maybe of IPv6.
@@ -55,6 +57,7 @@ class SandboxNetwork : public std::enable_shared_from_this<SandboxNetwork> {
   asio::awaitable<std::vector<std::uint8_t>> find(dns::Reply::Wanted wanted);
   Shared& shared() { return shared_; }
   bool open() const { return open_; }
+  bool idle() const { return connections_.empty(); }
 
   // Whether somebody allows it, now that no rule does. No answer within kAnswerLimit is none, and an answer is remembered until the rules change.
   asio::awaitable<bool> ask(std::string target);
@@ -70,6 +73,7 @@ class SandboxNetwork : public std::enable_shared_from_this<SandboxNetwork> {
     std::string target;
     std::optional<bool> allowed;
   };
+  void remember_refusal(const std::string& target);
   asio::awaitable<void> accept(std::shared_ptr<tcp::acceptor> acceptor);
   asio::awaitable<void> answer(std::shared_ptr<asio::ip::udp::socket> socket);
   asio::awaitable<void> answer_later(std::shared_ptr<asio::ip::udp::socket> socket, asio::ip::udp::endpoint to, dns::Reply::Wanted wanted);
@@ -88,6 +92,8 @@ class SandboxNetwork : public std::enable_shared_from_this<SandboxNetwork> {
   std::map<std::uint32_t, std::shared_ptr<Question>> questions_;  // without an answer
   std::set<std::string, std::less<>> refused_;                     // when asked
   std::uint32_t next_question_ = 1;
+  std::chrono::steady_clock::time_point questions_since_{};
+  std::size_t recent_questions_ = 0;
   bool open_ = true;
   std::chrono::steady_clock::time_point events_since_{};
   std::size_t recent_events_ = 0;

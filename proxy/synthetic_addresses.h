@@ -16,7 +16,7 @@ class SyntheticAddresses {
  public:
   // IPv4 from 198.18.0.0/15 (RFC 2544), IPv6 from a unique local prefix (RFC 4193). The first 256 of each are left for the gateway.
   static constexpr std::size_t kReserved = 256;
-  static constexpr std::size_t kMaxNames = 65'536;
+  static constexpr std::size_t kMaxNames = 16'384;
 
   struct Pair {
     policy::IpAddress v4, v6;

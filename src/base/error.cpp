@@ -42,6 +42,18 @@ std::string errno_text(int error_number) {
   return "errno " + std::to_string(error_number);
 }
 
+namespace {
+
+// What changes the order in which text is shown (Unicode's bidirectional formatting characters): U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069.
+bool is_reordering(std::string_view character) {
+  if (character == "\xD8\x9C") return true;
+  if (character.size() != 3 || character[0] != '\xE2') return false;
+  const auto second = static_cast<std::uint8_t>(character[1]), third = static_cast<std::uint8_t>(character[2]);
+  return second == 0x80 ? third == 0x8E || third == 0x8F || (third >= 0xAA && third <= 0xAE) : second == 0x81 && third >= 0xA6 && third <= 0xA9;
+}
+
+}  // namespace
+
 std::string printable(std::string_view bytes) {
   static constexpr char kHex[] = "0123456789abcdef";
   std::string out;
@@ -50,7 +62,7 @@ std::string printable(std::string_view bytes) {
     const auto first = static_cast<std::uint8_t>(bytes[0]);
     // C1 controls (U+0080..U+009F) are C2 80..C2 9F: terminals act on them as on ESC sequences.
     const bool control = first < 0x20 || first == 0x7F ||
-                         (length == 2 && first == 0xC2 && static_cast<std::uint8_t>(bytes[1]) < 0xA0);
+                         (length == 2 && first == 0xC2 && static_cast<std::uint8_t>(bytes[1]) < 0xA0) || is_reordering(bytes.substr(0, length));
     if (length == 0 || control) {
       const std::size_t count = length == 0 ? 1 : length;
       for (std::size_t i = 0; i < count; ++i) {

@@ -29,7 +29,7 @@ inline std::unexpected<Error> fail(std::string what, std::string why, std::strin
 std::string errno_text(int error_number);
 
 // Bytes that came from outside, made safe to print: UTF-8 text is kept, control characters (so also
-// terminal escapes and newlines) and bytes that are not UTF-8 become \xNN.
+// terminal escapes and newlines), what reorders text, and bytes that are not UTF-8 become \xNN.
 std::string printable(std::string_view bytes);
 
 }  // namespace sandy

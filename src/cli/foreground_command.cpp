@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <array>
@@ -128,6 +129,7 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
         window_ += event.number("bytes", 0);
         input_changed_.cancel();
       } else if (event.ev() == "stdout" || event.ev() == "stderr") {
+        while (!questions_.empty()) co_await asked_.async_wait(kNoError);
         Output& output = event.ev() == "stdout" ? out_ : err_;
         const int error = co_await output.write(event.payload);
         if (error != 0 && error != EPIPE && output_error_ == 0) {
@@ -142,9 +144,21 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
 
   // Asks at the terminal, one question after another. The answer is what is typed next, and not the command's.
   void ask(std::uint32_t number, const std::string& target) {
-    if (number == session::Sandbox::kNoMoreQuestions) return;
-    questions_.emplace_back(number, target);
-    if (questions_.size() == 1) prompt();
+    if (number == session::Sandbox::kNoMoreQuestions) {
+      questions_.clear();
+      asked_.cancel();
+    } else if (target.empty()) {
+      // It has expired.
+      const bool shown = !questions_.empty() && questions_.front().first == number;
+      std::erase_if(questions_, [&](const auto& question) { return question.first == number; });
+      if (questions_.empty()) asked_.cancel();
+      if (shown && !questions_.empty()) prompt();
+    } else if (input_ended_) {
+      asio::co_spawn(io_, sandbox_->answer(number, false, false), asio::detached);
+    } else {
+      questions_.emplace_back(number, target);
+      if (questions_.size() == 1) prompt();
+    }
   }
 
   // The signal that had the command cancelled: a reader that went away, or one that we got.
@@ -154,22 +168,42 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
 
  private:
   void prompt() {
+    // What was typed before is no answer; and the command, which might say what looks like this, says nothing meanwhile.
+    ::tcflush(0, TCIFLUSH);
+    typed_.clear();
     const char* const line = options_.tty ? "\r\n" : "\n";
-    std::fprintf(stderr, "%ssandy: the command wants to connect to %s. Allow it? [o]nce, [a]lways, [d]eny: ", line, questions_.front().second.c_str());
+    std::fprintf(stderr, "%ssandy: the command wants to connect to %s. Allow it? Type once, always or deny, and Enter: ", line, questions_.front().second.c_str());
+    input_changed_.cancel();
   }
 
-  // False: none of the letters.
-  bool take_answer(std::string_view typed) {
-    const auto at = typed.find_first_of("oOaAdDnNyY\x03\x04");
-    if (at == std::string_view::npos && !typed.empty()) return false;
-    const char letter = typed.empty() ? 'd' : static_cast<char>(typed[at] | 0x20);
-    const bool always = letter == 'a', allow = always || letter == 'o' || letter == 'y';
-    std::fprintf(stderr, "%s%s", allow ? always ? "always" : "once" : "denied", options_.tty ? "\r\n" : "\n");
+  // Takes what is typed up to the end of a line, and the line for an answer.
+  void take_answer(std::string_view keys) {
+    for (const char key : keys) {
+      if (key == '\x03' || key == '\x04') return answer("deny");  // ^C, ^D
+      if (key == '\r' || key == '\n') {
+        const std::string word = std::exchange(typed_, {});
+        if (word == "once" || word == "always" || word == "deny") return answer(word);
+        return prompt();
+      }
+      if (key == '\x7f' || key == '\b') {
+        if (!typed_.empty()) typed_.pop_back();
+      } else if (typed_.size() < 32) {
+        typed_ += key;
+      }
+      if (options_.tty) std::fputs(key == '\x7f' || key == '\b' ? "\b \b" : std::string(1, key).c_str(), stderr);
+    }
+  }
+
+  void answer(std::string_view word) {
+    if (options_.tty) std::fputs("\r\n", stderr);
     const std::uint32_t number = questions_.front().first;
     questions_.pop_front();
-    asio::co_spawn(io_, sandbox_->answer(number, allow, always), asio::detached);
-    if (!questions_.empty()) prompt();
-    return true;
+    asio::co_spawn(io_, sandbox_->answer(number, word != "deny", word == "always"), asio::detached);
+    if (questions_.empty()) {
+      asked_.cancel();
+    } else {
+      prompt();
+    }
   }
 
   void cancel(int signal) {
@@ -208,22 +242,24 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
     if (pollable) input.emplace(io_, ::fcntl(0, F_DUPFD_CLOEXEC, 3));
     std::array<char, 65'536> buffer;
     while (!ended_) {
-      while (window_ == 0 && !ended_) co_await input_changed_.async_wait(kNoError);
+      while (window_ == 0 && !ended_ && questions_.empty()) co_await input_changed_.async_wait(kNoError);
       if (input) {
         const auto [error] = co_await input->async_wait(asio::posix::descriptor_base::wait_read, kNoError);
         if (error || ended_) co_return;
       }
-      const ssize_t n = ::read(0, buffer.data(), std::min(buffer.size(), window_));
+      const ssize_t n = ::read(0, buffer.data(), questions_.empty() ? std::min(buffer.size(), window_) : buffer.size());
       if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
       if (!questions_.empty()) {
-        if (!take_answer({buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))})) prompt();
+        if (n <= 0) answer("deny");
+        take_answer({buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))});
         continue;
       }
       if (n <= 0) break;
-      window_ -= static_cast<std::size_t>(n);
+      window_ -= std::min(window_, static_cast<std::size_t>(n));
       sandbox_->follow(kId, wire::request("data"), std::string(buffer.data(), static_cast<std::size_t>(n)));
       if (!input) co_await asio::post(io_, asio::use_awaitable);
     }
+    input_ended_ = true;
     sandbox_->follow(kId, wire::request("eof"), {});
   }
 
@@ -268,6 +304,9 @@ class Foreground : public session::EventSink, public std::enable_shared_from_thi
   static constexpr std::uint32_t kId = session::Sandbox::kFirstId;
   std::deque<wire::Frame> events_;
   std::deque<std::pair<std::uint32_t, std::string>> questions_;
+  asio::steady_timer asked_{io_, asio::steady_timer::time_point::max()};  // until no question is open
+  std::string typed_;
+  bool input_ended_ = false;
   asio::steady_timer changed_;
   asio::steady_timer input_changed_{io_, asio::steady_timer::time_point::max()};
   asio::steady_timer given_up_;
@@ -358,7 +397,7 @@ int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptio
     if (!opened) return could_not_start(opened.error());
     audit = std::move(*opened);
   }
-  auto planned = session::plan_here(policy, options.policy_file);
+  auto planned = session::plan_here(policy, {options.policy_file, options.audit});
   if (!planned) return could_not_start(planned.error());
   const auto degraded = planned->plan.degraded;
   const std::string cwd = planned->plan.cwd;

@@ -1,4 +1,4 @@
-// Starts a planned sandbox: opens what the plan's slots name, and runs bubblewrap, which runs the agent. As root, sandy-launch comes first.
+// Starts a planned sandbox: opens what the plan's slots name, and runs bubblewrap, which runs the agent. As root, and with a network, sandy-launch comes first.
 #pragma once
 
 #include <sys/types.h>

@@ -49,7 +49,7 @@ ifinfomsg interface(int index, unsigned flags) {
 }
 
 // An interface that is up and has an address: programs take a machine with only a loopback for one without a network.
-void add_interface(NetlinkBatch& batch) {
+void add_interface(NetlinkBatch& batch, bool v6) {
   batch.begin("network: a veth pair", RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, interface(kInterface, 0));
   batch.text(IFLA_IFNAME, "eth0");
   const auto info = batch.open(IFLA_LINKINFO);
@@ -61,6 +61,16 @@ void add_interface(NetlinkBatch& batch) {
   batch.close(peer);
   batch.close(data);
   batch.close(info);
+  // No link-local addresses: what is sent from one would be answered nowhere.
+  for (const int index : {kInterface, kPeer}) {
+    if (!v6) break;
+    batch.begin("network: an interface without addresses", RTM_NEWLINK, 0, interface(index, 0));
+    const auto families = batch.open(IFLA_AF_SPEC), inet6 = batch.open(AF_INET6);
+    const uint8_t mode = IN6_ADDR_GEN_MODE_NONE;
+    batch.attribute(IFLA_INET6_ADDR_GEN_MODE, &mode, sizeof mode);
+    batch.close(inet6);
+    batch.close(families);
+  }
   // One end of a pair can't be up before there is the other.
   for (const int index : {kLoopback, kInterface, kPeer}) batch.begin("network: an interface", RTM_NEWLINK, 0, interface(index, IFF_UP));
 }
@@ -130,11 +140,21 @@ void send_descriptors(int to, char byte, const int* fds, std::size_t count) {
   if (sendmsg(to, &message, MSG_NOSIGNAL) != 1) die("network: sending the listening sockets");
 }
 
-// Where IPv6 is switched off (ipv6.disable=1, or not built), a sandbox has IPv4 alone.
+// Where IPv6 is switched off (ipv6.disable=1, ipv6.disable_ipv6=1, a sysctl that new namespaces take over, or not built), a sandbox has IPv4 alone.
 bool has_ipv6() {
   const int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd >= 0) close(fd);
-  return fd >= 0;
+  if (fd < 0) return false;
+  close(fd);
+  for (const char* name : {"/proc/sys/net/ipv6/conf/all/disable_ipv6", "/proc/sys/net/ipv6/conf/default/disable_ipv6", "/proc/sys/net/ipv6/conf/lo/disable_ipv6"}) {
+    char value = '0';
+    const int setting = open(name, O_RDONLY | O_CLOEXEC);
+    if (setting >= 0) {
+      if (read(setting, &value, 1) != 1) value = '0';
+      close(setting);
+    }
+    if (value != '0') return false;
+  }
+  return true;
 }
 
 void send_inward(int to, bool v6) {
@@ -162,7 +182,7 @@ void enter_network(int to, unsigned inward) {
   addresses.v6 = has_ipv6();
 
   static NetlinkBatch links, rules;  // too large for a small stack
-  add_interface(links);
+  add_interface(links, addresses.v6);
   add_address(links, kLoopback, AF_INET, &addresses.gateway4, 4);
   add_address(links, kInterface, AF_INET, &addresses.own4, 4);
   add_default_route(links, AF_INET, &addresses.own4, 4);

@@ -136,7 +136,6 @@ void add_rules(NetlinkBatch& batch, const Addresses& addresses) {
   const nfgenmsg frame{AF_UNSPEC, NFNETLINK_V0, htons(NFNL_SUBSYS_NFTABLES)}, inet{NFPROTO_INET, NFNETLINK_V0, 0};
   const in_addr loopback4{htonl(INADDR_LOOPBACK)};
   constexpr in6_addr loopback6 = IN6ADDR_LOOPBACK_INIT;
-  constexpr std::size_t kReserved4 = 3, kReserved6 = 15;  // bytes of the /24 and /120 that the gateway's and the sandbox's address are in
   const char* const divert = "divert";
   const char* const refuse = "refuse";
 
@@ -155,7 +154,8 @@ void add_rules(NetlinkBatch& batch, const Addresses& addresses) {
       .port_is(53)
       .divert_to(NFPROTO_IPV4, &addresses.gateway4, 4, kDnsPort);
   Rule(batch, kRule, refuse).destination_is(loopback4, 1).accept();
-  Rule(batch, kRule, refuse).destination_is(addresses.own4, kReserved4).accept();
+  Rule(batch, kRule, refuse).destination_is(addresses.own4).accept();
+  Rule(batch, kRule, refuse).destination_is(addresses.gateway4).accept();
   if (addresses.v6) {
     Rule(batch, kRule, divert).destination_is(loopback6).accept();
     Rule(batch, kRule, divert).destination_is(addresses.own6).accept();
@@ -166,7 +166,8 @@ void add_rules(NetlinkBatch& batch, const Addresses& addresses) {
         .port_is(53)
         .divert_to(NFPROTO_IPV6, &addresses.gateway6, 16, kDnsPort);
     Rule(batch, kRule, refuse).destination_is(loopback6).accept();
-    Rule(batch, kRule, refuse).destination_is(addresses.own6, kReserved6).accept();
+    Rule(batch, kRule, refuse).destination_is(addresses.own6).accept();
+    Rule(batch, kRule, refuse).destination_is(addresses.gateway6).accept();
   }
   batch.begin("network: nftables", NFNL_MSG_BATCH_END, 0, frame);
 }

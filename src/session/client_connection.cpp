@@ -33,10 +33,11 @@ asio::awaitable<void> ClientConnection::run() {
       co_await sandbox->answer(static_cast<std::uint32_t>(frame->number("question", 0)), verdict == "once" || verdict == "always", verdict == "always");
       continue;
     }
+    if (frame->op() == "answer") continue;  // to a question of a sandbox that has just ended
     if (active_) break;  // a second request at a time: the client has lost its place
     co_await handle(std::move(*frame));
   }
-  if (questions_) questions_->sandbox->set_on_question({});
+  if (questions_) questions_->sandbox->set_on_question(Sandbox::OnQuestion(), this);
   questions_.reset();
   if (active_) active_->sandbox->abandon(active_->agent_id);
   active_.reset();
@@ -81,16 +82,17 @@ asio::awaitable<void> ClientConnection::create(const wire::Frame& frame) {
   const auto cut = frame.cut();
   if (!cut || cut->args.empty() || cut->args.size() > 3) co_return end_error(frame.id, "policy", "create needs a policy, and may have its file, and an audit log");
   if (const auto ready = check_machine(); !ready) co_return end_error(frame.id, "start", ready.error().text());
-  auto planned = plan_json(cut->args[0], cut->args.size() > 1 ? std::string(cut->args[1]) : std::string());
-  if (!planned) co_return end_error(frame.id, "policy", planned.error().text());
   Sandbox::NetworkOptions network;
-  // Somebody will take its questions.
-  if (frame.flag("asks", false)) network.on_question = [](std::uint32_t, const std::string&) {};
   if (cut->args.size() > 2) {
     auto audit = AuditLog::open(std::string(cut->args[2]));
     if (!audit) co_return end_error(frame.id, "policy", audit.error().text());
     network.audit = std::move(*audit);
   }
+  std::vector<std::string> kept(cut->args.begin() + 1, cut->args.end());
+  auto planned = plan_json(cut->args[0], kept);
+  if (!planned) co_return end_error(frame.id, "policy", planned.error().text());
+  // Somebody will take its questions.
+  if (frame.flag("asks", false)) network.on_question = [](std::uint32_t, const std::string&) {};
   auto sandbox = co_await Sandbox::start(server_.io().get_executor(), std::move(*planned), std::nullopt, std::move(network));
   if (!sandbox) co_return end_error(frame.id, "start", sandbox.error().text());
   if (channel_->peer_closed()) {
@@ -105,10 +107,12 @@ asio::awaitable<void> ClientConnection::create(const wire::Frame& frame) {
 asio::awaitable<void> ClientConnection::take_questions(const wire::Frame& frame) {
   const auto sandbox = server_.find(frame.word("sandbox"));
   if (!sandbox || !sandbox->alive()) co_return end_error(frame.id, "no_sandbox", sandbox ? sandbox->end_reason() : "there is no such sandbox, or it was closed");
-  questions_ = Questions{frame.id, sandbox};
+  questions_.emplace();
+  questions_->client_id = frame.id;
+  questions_->sandbox = sandbox;
   sandbox->set_on_question([weak = weak_from_this()](std::uint32_t question, const std::string& target) {
     if (const auto self = weak.lock()) self->ask(question, target);
-  });
+  }, this);
 }
 
 void ClientConnection::ask(std::uint32_t question, const std::string& target) {
@@ -118,6 +122,7 @@ void ClientConnection::ask(std::uint32_t question, const std::string& target) {
     questions_.reset();
     return;
   }
+  if (target.empty()) return;  // expired: the client's answer comes too late, and changes nothing
   wire::Json event = wire::event(questions_->client_id, "question");
   event["question"] = question;
   event["target"] = target;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "host/children.h"
 #include "host/proxy_process.h"
@@ -25,6 +26,7 @@ using namespace asio::experimental::awaitable_operators;
 constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
 constexpr auto kExitLimit = 2s;
 constexpr auto kStartLimit = 10s;
+constexpr auto kSyncLimit = 2s, kRemoveLimit = 1s, kRulesLimit = 10s;
 constexpr std::size_t kMaxListeners = 4;
 
 std::shared_ptr<Network>& the_one() {
@@ -113,6 +115,12 @@ NamespaceSockets receive_sockets(const UniqueFd& socket) {
 Result<std::shared_ptr<Network>> Network::shared(asio::any_io_executor executor) {
   auto& one = the_one();
   if (one && one->alive_) return one;
+  std::optional<wire::Json> test;
+  if (const char* const setting = std::getenv(kTestNetworkVariable); setting != nullptr && *setting != '\0') {
+    auto request = test_request(setting);
+    if (!request) return std::unexpected(request.error());
+    test = std::move(*request);
+  }
   auto started = host::start_proxy();
   if (!started) return std::unexpected(started.error());
   std::shared_ptr<Network> self(new Network(executor));
@@ -123,11 +131,7 @@ Result<std::shared_ptr<Network>> Network::shared(asio::any_io_executor executor)
   ::fcntl(self->messages_.get(), F_SETFL, O_NONBLOCK);
   self->channel_ = wire::Channel::make(executor, std::move(started->control), wire::kMaxReplyPayload);
   self->alive_ = true;
-  if (const char* const setting = std::getenv(kTestNetworkVariable); setting != nullptr && *setting != '\0') {
-    auto request = test_request(setting);
-    if (!request) return std::unexpected(request.error());
-    self->channel_->post(*request);
-  }
+  if (test) self->channel_->post(*test);
   asio::co_spawn(executor, [self] { return self->read_events(); }, asio::detached);
   one = self;
   return self;
@@ -157,11 +161,19 @@ asio::awaitable<void> Network::stop() {
   reaped_.cancel();
 }
 
+void Network::tell(std::uint32_t id, const wire::Frame* frame) {
+  const auto found = sandboxes_.find(id);
+  if (found == sandboxes_.end()) return;
+  // A copy: who is told may leave.
+  const OnEvent on_event = found->second;
+  on_event(frame);
+}
+
 void Network::lose() {
   alive_ = false;
   channel_->close();
-  became_ready_.cancel();
-  for (auto& [id, timer] : std::exchange(waiting_, {})) timer->cancel();
+  changed_.cancel();
+  for (auto& [id, waiting] : std::exchange(waiting_, {})) waiting->answered.cancel();
   for (auto& [id, on_event] : std::exchange(sandboxes_, {})) on_event(nullptr);
 }
 
@@ -174,13 +186,17 @@ asio::awaitable<void> Network::read_events() {
       // Whatever speaks otherwise is not our proxy.
       if (frame->ev() != "ready") break;
       ready_ = true;
-      became_ready_.cancel();
-    } else if (frame->ev() == "network" || frame->ev() == "question") {
-      if (const auto found = sandboxes_.find(frame->id); found != sandboxes_.end()) found->second(&*frame);
+      changed_.cancel();
+    } else if (frame->ev() == "network" || frame->ev() == "question" || frame->ev() == "expired") {
+      tell(frame->id, &*frame);
     } else if (const auto found = waiting_.find(frame->id); found != waiting_.end()) {
-      const auto timer = found->second;
+      const auto waiting = found->second;
       waiting_.erase(found);
-      timer->cancel();
+      waiting->answer = frame->ev() == "done" ? "done" : "refused";
+      waiting->answered.cancel();
+    } else if (frame->ev() == "refused") {
+      // Of what nobody waits for: a sandbox without its sockets has no network.
+      tell(frame->id, nullptr);
     }
   }
   lose();
@@ -189,10 +205,9 @@ asio::awaitable<void> Network::read_events() {
 
 asio::awaitable<Result<void>> Network::ready() {
   auto self = shared_from_this();
-  if (!ready_ && alive_) {
-    became_ready_.expires_after(kStartLimit);
-    co_await became_ready_.async_wait(kNoError);
-  }
+  asio::steady_timer limit(executor_, kStartLimit);
+  const auto end = limit.expiry();
+  while (!ready_ && alive_ && asio::steady_timer::clock_type::now() < end) co_await (changed_.async_wait(kNoError) || limit.async_wait(kNoError));
   if (ready_ && alive_) co_return Result<void>();
   std::array<char, 1'024> said;
   const ssize_t n = ::read(messages_.get(), said.data(), said.size());
@@ -208,7 +223,7 @@ std::uint32_t Network::add(NamespaceSockets sockets, const std::vector<std::stri
   header["id"] = id;
   channel_->post_with(header, joined(rules), std::move(sockets.listeners));
   header["op"] = "inward";
-  for (auto& pair : sockets.inward) channel_->post_with(header, {}, std::move(pair));
+  for (auto& pair : sockets.inward) channel_->post_with(header, std::string_view(), std::move(pair));
   return id;
 }
 
@@ -218,7 +233,7 @@ void Network::publish(std::uint32_t id, UniqueFd listener, std::uint16_t port) {
   header["port"] = port;
   std::vector<UniqueFd> fds;
   fds.push_back(std::move(listener));
-  channel_->post_with(header, {}, std::move(fds));
+  channel_->post_with(header, std::string_view(), std::move(fds));
 }
 
 void Network::answer(std::uint32_t id, std::uint32_t question, bool allow) {
@@ -229,33 +244,38 @@ void Network::answer(std::uint32_t id, std::uint32_t question, bool allow) {
   channel_->post(header);
 }
 
-void Network::remove(std::uint32_t id) {
-  if (sandboxes_.erase(id) == 0) return;
-  wire::Json header = wire::request("remove");
-  header["id"] = id;
-  channel_->post(header);
+asio::awaitable<void> Network::remove(std::uint32_t id) {
+  auto self = shared_from_this();
+  if (!sandboxes_.contains(id)) co_return;
+  co_await ask(id, wire::request("remove"), std::string(), kRemoveLimit);
+  sandboxes_.erase(id);
 }
 
-asio::awaitable<bool> Network::ask(std::uint32_t id, wire::Json header, std::string payload) {
-  if (!alive_) co_return false;
+asio::awaitable<bool> Network::ask(std::uint32_t id, wire::Json header, std::string payload, std::chrono::milliseconds limit) {
   auto self = shared_from_this();
-  auto answered = std::make_shared<asio::steady_timer>(executor_, asio::steady_timer::time_point::max());
-  waiting_[id] = answered;
+  // One after another: a second would take the first one's answer.
+  while (alive_ && waiting_.contains(id)) {
+    const auto before = waiting_[id];
+    co_await before->answered.async_wait(kNoError);
+  }
+  if (!alive_) co_return false;
+  auto waiting = std::make_shared<Waiting>(executor_);
+  waiting->answered.expires_after(limit);
+  waiting_[id] = waiting;
   header["id"] = id;
   channel_->post(header, payload);
-  while (waiting_.contains(id) && waiting_[id] == answered) co_await answered->async_wait(kNoError);
-  co_return alive_;
+  co_await waiting->answered.async_wait(kNoError);
+  if (const auto found = waiting_.find(id); found != waiting_.end() && found->second == waiting) waiting_.erase(found);
+  co_return alive_ && waiting->answer == "done";
 }
 
 asio::awaitable<bool> Network::set_rules(std::uint32_t id, std::vector<std::string> rules) {
-  // One change after another: a second would wait for the first one's answer.
-  while (waiting_.contains(id)) {
-    const auto before = waiting_[id];
-    co_await before->async_wait(kNoError);
-  }
-  co_return co_await ask(id, wire::request("rules"), joined(rules));
+  co_return co_await ask(id, wire::request("rules"), joined(rules), kRulesLimit);
 }
 
-asio::awaitable<bool> Network::sync() { co_return co_await ask(next_id_++, wire::request("sync"), {}); }
+asio::awaitable<void> Network::sync() {
+  const std::uint32_t id = next_id_++;
+  co_await ask(id, wire::request("sync"), std::string(), kSyncLimit);
+}
 
 }  // namespace sandy::session

@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <boost/asio.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -28,7 +29,7 @@ NamespaceSockets receive_sockets(const UniqueFd& socket);
 
 class Network : public std::enable_shared_from_this<Network> {
  public:
-  // A `network` or `question` event of the proxy (PROTOCOL.md), or nothing when the proxy is gone.
+  // A `network`, `question` or `expired` event of the proxy (PROTOCOL.md), or nothing when the sandbox's network is gone.
   using OnEvent = std::function<void(const wire::Frame*)>;
 
   // The one that runs, or a new one.
@@ -43,20 +44,22 @@ class Network : public std::enable_shared_from_this<Network> {
   std::uint32_t add(NamespaceSockets sockets, const std::vector<std::string>& rules, OnEvent on_event);
   // `port` of the sandbox can be connected to at `listener`.
   void publish(std::uint32_t id, UniqueFd listener, std::uint16_t port);
-  void remove(std::uint32_t id);
-  // Returns when the proxy goes by them. False: it is gone.
+  // Returns when its connections have been cut, and their ends told.
+  asio::awaitable<void> remove(std::uint32_t id);
+  // Returns when the proxy goes by them. False: it is gone, or has not taken them.
   asio::awaitable<bool> set_rules(std::uint32_t id, std::vector<std::string> rules);
   void answer(std::uint32_t id, std::uint32_t question, bool allow);
-  // Returns when every event of what happened before has been given out.
-  asio::awaitable<bool> sync();
+  // Returns when every event of what happened before has been given out. A proxy that doesn't answer in time is not waited for: then some may be missing.
+  asio::awaitable<void> sync();
 
   bool alive() const { return alive_; }
 
  private:
-  explicit Network(asio::any_io_executor executor) : executor_(executor), ended_(executor), became_ready_(executor), reaped_(executor, asio::steady_timer::time_point::max()) {}
+  explicit Network(asio::any_io_executor executor) : executor_(executor), ended_(executor), changed_(executor, asio::steady_timer::time_point::max()), reaped_(executor, asio::steady_timer::time_point::max()) {}
   asio::awaitable<void> read_events();
   asio::awaitable<void> stop();
-  asio::awaitable<bool> ask(std::uint32_t id, wire::Json header, std::string payload);
+  asio::awaitable<bool> ask(std::uint32_t id, wire::Json header, std::string payload, std::chrono::milliseconds limit);
+  void tell(std::uint32_t id, const wire::Frame* frame);
   void lose();
 
   asio::any_io_executor executor_;
@@ -65,10 +68,16 @@ class Network : public std::enable_shared_from_this<Network> {
   UniqueFd messages_;
   std::shared_ptr<wire::Channel> channel_;
   bool alive_ = false, ready_ = false, stopping_ = false;
-  asio::steady_timer became_ready_, reaped_;
+  asio::steady_timer changed_, reaped_;  // changed_: ready, or gone
   std::uint32_t next_id_ = 1;
   std::map<std::uint32_t, OnEvent> sandboxes_;
-  std::map<std::uint32_t, std::shared_ptr<asio::steady_timer>> waiting_;
+  // A request without an answer.
+  struct Waiting {
+    explicit Waiting(const asio::any_io_executor& executor) : answered(executor) {}
+    asio::steady_timer answered;
+    std::string_view answer;  // "done", "refused"
+  };
+  std::map<std::uint32_t, std::shared_ptr<Waiting>> waiting_;
 };
 
 // The name and the value of the setting with which tests make servers of their own the world (tests/rig). Where it is set, every sandbox with a

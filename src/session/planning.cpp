@@ -125,13 +125,14 @@ Result<void> check_machine() {
   return {};
 }
 
-Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy, const std::string& policy_file) {
+Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy, const std::vector<std::string>& kept_files) {
   const auto& common = common_facts();
   if (!common) return std::unexpected(common.error());
   plan::HostFacts facts = *common;
   if (auto r = host::add_policy_paths(policy.fields(), facts); !r) return std::unexpected(r.error());
   if (auto r = host::add_sockets(policy.fields(), facts); !r) return std::unexpected(r.error());
-  std::vector<std::string> kept{host::own_directory(), facts.bwrap, policy_file};
+  std::vector<std::string> kept{host::own_directory(), facts.bwrap};
+  kept.insert(kept.end(), kept_files.begin(), kept_files.end());
   if (policy->seccomp.base == policy::SeccompBase::file) kept.push_back(policy->seccomp.file);
   for (const auto& path : kept) {
     if (path.empty()) continue;
@@ -160,12 +161,12 @@ Result<std::vector<std::string>> seccomp_weakenings(const policy::Seccomp& polic
   return seccomp::weakens(*loaded);
 }
 
-Result<PlannedSandbox> plan_json(std::string_view json, const std::string& policy_file) {
+Result<PlannedSandbox> plan_json(std::string_view json, const std::vector<std::string>& kept) {
   auto draft = policy::read_policy(json);
   if (!draft) return std::unexpected(draft.error());
   auto policy = validate_here(*draft);
   if (!policy) return std::unexpected(policy.error());
-  return plan_here(*policy, policy_file);
+  return plan_here(*policy, kept);
 }
 
 }  // namespace sandy::session

@@ -36,14 +36,15 @@ Result<void> check_machine();
 Result<std::vector<std::string>> missing_here(const policy::SandboxPolicy& policy);
 
 // Resolves the policy's paths, checks again what they really are, makes the plan and compiles the filter. Starts nothing.
-// `policy_file`: where the policy was read from, if from a file. It, Sandy's own programs and a seccomp policy's file are not writable in the sandbox.
-Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy, const std::string& policy_file = {});
+// `kept`: files that are not writable in the sandbox, as they are about it: where the policy was read from, the audit log. Sandy's own programs and a seccomp
+// policy's file are not either. Empty ones are none.
+Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy, const std::vector<std::string>& kept = {});
 
 // The policy's seccomp rows for this machine, as `sandy plan` prints them, and what it permits that the default refuses.
 Result<std::vector<std::string>> seccomp_rows(const policy::Seccomp& policy);
 Result<std::vector<std::string>> seccomp_weakenings(const policy::Seccomp& policy);
 
 // read_policy(), validate_here() and plan_here().
-Result<PlannedSandbox> plan_json(std::string_view json, const std::string& policy_file = {});
+Result<PlannedSandbox> plan_json(std::string_view json, const std::vector<std::string>& kept = {});
 
 }  // namespace sandy::session

@@ -11,6 +11,7 @@
 #include "host/children.h"
 #include "host/diagnose.h"
 #include "host/unix_sockets.h"
+#include "policy/json_reader.h"
 #include "policy/network.h"
 #include "session/wire/configuration.h"
 
@@ -25,6 +26,7 @@ constexpr auto kExitLimit = 2s;    // from the agent's end to bubblewrap's
 constexpr auto kOrphanPatience = 100ms;
 constexpr std::size_t kMaxMessages = 8'192;
 constexpr std::size_t kMaxDenials = 50;  // that a command's end names
+constexpr std::size_t kMaxDenialBytes = 20'000;
 
 // Where directories are removed; started with the first one.
 asio::thread_pool& removal_pool() {
@@ -49,7 +51,8 @@ std::string command_words(const wire::Json& header, std::string_view payload) {
   constexpr std::size_t kShown = 200;
   std::string out;
   const auto lengths = header.find("args");
-  std::size_t left = header.value("argc", std::size_t{1});
+  const auto count = header.find("argc");
+  std::size_t left = count != header.end() && count->is_number_unsigned() ? count->get<std::size_t>() : 1;
   for (auto length = lengths == header.end() ? wire::Json::const_iterator() : lengths->begin(); lengths != header.end() && length != lengths->end() && left > 0; ++length, --left) {
     if (!length->is_number_unsigned()) break;
     const auto word = payload.substr(0, length->get<std::size_t>());
@@ -166,6 +169,11 @@ void Sandbox::on_network(const wire::Frame* event) {
     asio::co_spawn(executor_, [self = shared_from_this()] { return self->close({}); }, asio::detached);
     return;
   }
+  if (event->ev() == "expired") {
+    const auto number = static_cast<std::uint32_t>(event->number("number", 0));
+    if (questions_.erase(number) > 0 && on_question_) on_question_(number, std::string());
+    return;
+  }
   if (event->ev() == "question") {
     const auto number = static_cast<std::uint32_t>(event->number("number", 0));
     if (!on_question_) return network_->answer(network_id_, number, false);
@@ -181,7 +189,10 @@ void Sandbox::on_network(const wire::Frame* event) {
   denial.failed = verdict == "failed";
   for (auto& [id, open] : open_) {
     if (!open.is_command || std::ranges::find(open.denials, denial) != open.denials.end()) continue;
-    if (open.denials.size() < kMaxDenials) {
+    // A header has an end (wire::kMaxHeaderBytes), and an escaped character takes up to six bytes of it.
+    const std::size_t bytes = denial.target.size() + denial.reason.size();
+    if (open.denials.size() < kMaxDenials && open.denial_bytes + bytes <= kMaxDenialBytes / 2) {
+      open.denial_bytes += bytes;
       open.denials.push_back(denial);
     } else {
       ++open.more_denials;
@@ -205,8 +216,10 @@ void Sandbox::write_down(const wire::Frame& event) {
   asio::co_spawn(executor_, [self = shared_from_this()] { return self->close({}); }, asio::detached);
 }
 
-void Sandbox::set_on_question(OnQuestion on_question) {
+void Sandbox::set_on_question(OnQuestion on_question, const void* owner) {
+  if (!on_question && owner != asked_) return;  // somebody else is asked by now
   on_question_ = std::move(on_question);
+  asked_ = owner;
   if (on_question_) {
     for (const auto& [number, target] : questions_) on_question_(number, target);
   } else if (network_) {
@@ -235,13 +248,14 @@ asio::awaitable<Result<void>> Sandbox::add_rules(std::string list, std::vector<s
   if (!checked) co_return std::unexpected(checked.error());
   auto& lines = planned_.plan.network->rules;
   auto added = plan::rule_lines(*checked);
+  if (lines.size() + added.size() > policy::kMaxRules) co_return fail("network", "more than " + std::to_string(policy::kMaxRules) + " rules");
   for (const auto& line : added) {
     const std::string opposite = (list == "deny" ? "allow" : "deny") + line.substr(line.find(' '));
     std::erase(lines, opposite);
     if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
   }
   const bool done = co_await network_->set_rules(network_id_, lines);
-  if (!done) co_return fail("network", "the proxy is gone");
+  if (!done) co_return fail("network", "the proxy is gone, or has not taken the rules");
   co_return Result<void>();
 }
 
@@ -284,7 +298,8 @@ std::uint32_t Sandbox::add(wire::Json header, std::string payload, std::shared_p
   header["id"] = id;
   Open open;
   open.sink = std::move(sink);
-  open.is_command = header.value("op", "") == "exec";
+  const auto op = header.find("op");
+  open.is_command = op != header.end() && *op == "exec";
   if (open.is_command && audit_) open.words = command_words(header, payload);
   open.gate.note_sent();
   open_[id] = std::move(open);
@@ -433,10 +448,13 @@ asio::awaitable<void> Sandbox::close(std::string reason) {
   alive_ = false;
   life_.cancel();
   channel_->close();  // the agent ends, and it is pid 1
-  if (network_ && network_id_ != 0) network_->remove(network_id_);
   if (const auto on_question = std::exchange(on_question_, {})) on_question(kNoMoreQuestions, {});
   fail_open(end_reason_);
-  co_await wait_for_exit(kExitLimit);
+  if (network_ && network_id_ != 0) {
+    co_await (network_->remove(network_id_) && wait_for_exit(kExitLimit));
+  } else {
+    co_await wait_for_exit(kExitLimit);
+  }
   if (launched_.directory) {
     // A workspace may hold a hundred thousand files: other sandboxes are served meanwhile.
     // (A variable: g++ 12 destroys a lambda in a co_await's own expression twice.)

@@ -42,7 +42,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   static constexpr std::uint32_t kFirstId = 1;
 
   // Who is asked whether what no rule names may be connected to. Called with a number for answer(), and the target ("NAME:PORT", "ADDRESS:PORT"); with
-  // kNoMoreQuestions when the sandbox ends.
+  // no target when the question is no more, and with kNoMoreQuestions when the sandbox ends.
   static constexpr std::uint32_t kNoMoreQuestions = 0;
   using OnQuestion = std::function<void(std::uint32_t, const std::string&)>;
   struct NetworkOptions {
@@ -77,7 +77,8 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   asio::awaitable<Result<void>> add_rules(std::string list, std::vector<std::string> rules);
 
   // From now on; with nobody to be asked, the answer is no.
-  void set_on_question(OnQuestion on_question);
+  // `owner` says whose it is: taking it back (nothing as `on_question`) is for that one alone.
+  void set_on_question(OnQuestion on_question, const void* owner);
   // `always`: also from now on.
   asio::awaitable<void> answer(std::uint32_t question, bool allow, bool always);
 
@@ -97,6 +98,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     std::string words;  // of a command, for the audit log: their beginning
     // What the network refused while it ran, whichever command of the sandbox it was, in the order of events.
     std::vector<Denial> denials;
+    std::size_t denial_bytes = 0;
     std::uint64_t more_denials = 0;
   };
 
@@ -126,6 +128,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   std::shared_ptr<Network> network_;  // where the plan has one
   std::uint32_t network_id_ = 0;
   OnQuestion on_question_;
+  const void* asked_ = nullptr;
   AuditLog audit_;
   std::map<std::uint32_t, std::string> questions_;  // without an answer: the targets
   std::map<std::uint16_t, std::uint16_t> published_;

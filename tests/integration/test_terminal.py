@@ -203,14 +203,14 @@ def test_what_no_rule_names_is_asked_for(terminal: Callable[..., Terminal], sand
     sandy.env |= rig.environment
     script = "for n in a b c b c; do curl -sS http://$n.example/; done; read word; echo got $word"
     one = terminal("run", "--ask", "--allow-domain", "a.example", "--", "sh", "-c", script)
-    one.expect(rb"(?s)hello from a.*connect to b\.example:80.*eny: ")
-    one.type(b"x")  # none of the letters
-    one.expect(rb"connect to b\.example:80.*eny: ")
-    one.type(b"a")
-    one.expect(rb"(?s)hello from b.*connect to c\.example:80.*eny: ")
+    one.expect(rb"(?s)hello from a.*connect to b\.example:80.*Enter: ")
+    one.type(b"yes\n")  # none of the words
+    one.expect(rb"connect to b\.example:80.*Enter: ")
+    one.type(b"always\n")
+    one.expect(rb"(?s)hello from b.*connect to c\.example:80.*Enter: ")
     assert not rig.requests("c")
-    one.type(b"d")
-    one.expect(rb"(?s)denied.*hello from b")
+    one.type(b"deny\n")
+    one.expect(rb"(?s)hello from b")
     one.type(b"word\n")  # what is typed is the command's again
     one.expect(rb"got word")
     one.expect(rb"blocked: c\.example:80")

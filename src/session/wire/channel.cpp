@@ -3,15 +3,17 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 namespace sandy::wire {
 namespace {
 
 constexpr std::size_t kReadBytes = 65'536;
-constexpr std::size_t kMaxFds = 4;  // SCM_RIGHTS descriptors taken from one message, and kept until take_fds(); the rest is closed
+constexpr std::size_t kMaxFds = 4;  // SCM_RIGHTS descriptors of one message
 constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
 
 }  // namespace
@@ -35,7 +37,7 @@ asio::awaitable<bool> Channel::fill() {
   }
   while (true) {
     const std::size_t have = input_.size();
-    std::array<char, CMSG_SPACE(sizeof(int) * kMaxFds)> control;
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxFds)> control;
     ssize_t n = -1;
     // resize_and_overwrite (C++23) keeps the new bytes from being zeroed first.
     input_.resize_and_overwrite(have + kReadBytes, [&](char* data, std::size_t) {
@@ -54,7 +56,7 @@ asio::awaitable<bool> Channel::fill() {
             std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
             UniqueFd received(fd);
             // Nobody takes those of a peer that isn't asked for any: they must not pile up.
-            if (fds_.size() < kMaxFds) fds_.push_back(std::move(received));
+            if (fds_.size() < max_fds_) fds_.push_back(std::move(received));
           }
         }
       }
@@ -189,7 +191,10 @@ void Channel::post_all(std::vector<std::pair<Json, std::string>> frames) {
 void Channel::post_with(const Json& header, std::string_view payload, std::vector<UniqueFd> fds) {
   if (broken_ || !socket_.is_open()) return;
   const bool was_empty = output_.empty();
-  Output output{encode_head(header, payload.size()), std::move(fds)};
+  if (fds.size() > kMaxFds) return;  // the caller's fault; the peer says what it lacks
+  Json counted = header;
+  counted["fds"] = fds.size();
+  Output output{encode_head(counted, payload.size()), std::move(fds)};
   output.bytes += payload;
   enqueue(std::move(output));
   start_writing(was_empty);
@@ -207,6 +212,14 @@ asio::awaitable<bool> Channel::send(Json header, std::string payload) {
   post_all(std::move(frames));
   while (!output_.empty() && !broken_) co_await drained_.async_wait(kNoError);
   co_return !broken_ && socket_.is_open();
+}
+
+std::vector<UniqueFd> Channel::take_fds(std::size_t count) {
+  count = std::min(count, fds_.size());
+  const auto end = fds_.begin() + static_cast<std::ptrdiff_t>(count);
+  std::vector<UniqueFd> out(std::make_move_iterator(fds_.begin()), std::make_move_iterator(end));
+  fds_.erase(fds_.begin(), end);
+  return out;
 }
 
 bool Channel::peer_closed() {

@@ -25,7 +25,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   }
 
   // The next frame. An error when the peer closed ("closed"), broke a rule, or the socket failed.
-  // Descriptors that came with the frame's bytes are in take_fds().
+  // Descriptors that came with the frame's bytes, or with others that were read with them, are in take_fds().
   asio::awaitable<Result<Frame>> read();
 
   // Sends a frame, after those sent before it. Returns when the kernel took all of it; false if the connection is
@@ -35,13 +35,17 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // As send(), without waiting: tries at once, and queues what the kernel doesn't take. For small frames.
   void post(const Json& header, std::string_view payload = {});
 
-  // As post(), with descriptors that go along with the frame's first byte (SCM_RIGHTS), and are closed here then.
+  // As post(), with at most four descriptors that go along with the frame's first byte (SCM_RIGHTS), and are closed here then. `fds` in the header says how many.
   void post_with(const Json& header, std::string_view payload, std::vector<UniqueFd> fds);
 
   // Several frames in one system call, then as post(). Each is head and payload.
   void post_all(std::vector<std::pair<Json, std::string>> frames);
 
   std::vector<UniqueFd> take_fds() { return std::exchange(fds_, {}); }
+  // The first `count`, of a peer whose frames say how many are theirs: they come in the frames' order. Fewer, if fewer came.
+  std::vector<UniqueFd> take_fds(std::size_t count);
+  // How many are kept until they are taken; what comes beyond is closed.
+  void keep_fds(std::size_t most) { max_fds_ = most; }
   void close();
   // Whether the peer has closed its end and nothing of it is left to read; for whoever doesn't read just now.
   bool peer_closed();
@@ -74,6 +78,7 @@ class Channel : public std::enable_shared_from_this<Channel> {
   bool draining_ = false;
   bool broken_ = false;
   std::vector<UniqueFd> fds_;
+  std::size_t max_fds_ = 4;
 };
 
 }  // namespace sandy::wire

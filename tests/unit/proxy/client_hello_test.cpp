@@ -104,8 +104,19 @@ TEST(ClientHello, PartsNeedMore) {
 }
 
 TEST(ClientHello, OtherProtocols) {
-  for (const std::string_view first : {"GET / HTTP/1.1\r\n", "SSH-2.0-x\r\n", "\x16\x02", "\x15\x03\x01", "\x80\x2e\x01", "\x16\x03\x05"}) {
+  for (const std::string_view first : {"GET / HTTP/1.1\r\n", "SSH-2.0-x\r\n", "\x15\x03\x01", "\x80\x2e\x01"}) {
     EXPECT_EQ(read(text(first), 1).state(), State::not_tls) << first;
+  }
+}
+
+TEST(ClientHello, TheRecordsVersionIsIgnored) {
+  for (const auto& version : {Bytes{3, 5}, Bytes{3, 255}, Bytes{2, 0}, Bytes{9, 9}}) {
+    Bytes bytes = records(message(server_name("a.example")));
+    bytes[1] = version[0];
+    bytes[2] = version[1];
+    const auto reader = read(bytes, 1);
+    EXPECT_EQ(reader.state(), State::done);
+    EXPECT_EQ(reader.server_name(), "a.example");
   }
 }
 

@@ -41,9 +41,26 @@ TEST(FirstBytes, ByTheFirstLine) {
       {"GET /\r\n", Kind::other},  // HTTP/0.9 names no host
       {"0032git-upload-pack /x\0host=a.example\0"sv, Kind::other},
       {"\0\0\0\x08\x04\xd2\x16\x2f"sv, Kind::other},
-      {"GET /\xc3\xa9 HTTP/1.1\r\n", Kind::other},
+      // What servers take in a request, though it should not be there.
+      {"GET /\xc3\xa9 HTTP/1.1\r\n", Kind::http},
+      {"\xef\xbb\xbfGET / HTTP/1.1\r\n", Kind::http},
+      {"GET /\x01 HTTP/1.1\r\n", Kind::http},
+      {"GET\v/\fHTTP/1.1\r\n", Kind::http},
+      {"GET\x1c/\x1fhttp/1.1\n", Kind::http},
+      {"GET / HTTP/1.1 and more\r\n", Kind::http},
+      {"GET /\0"sv, Kind::http},
+      {"USER m\xc3\xbcller\r\n", Kind::other},
+      {"GET /x RTSP/1.0\r\n", Kind::http},
+      {"SOURCE / ICE/1.0\r\n", Kind::http},
+      {"get file/1 now\r\n", Kind::other},
+      {"\x15\x03\x03\0\2\1\0"sv, Kind::malformed_tls},  // a warning, and then maybe a ClientHello
+      {"\x14\x03\x03\0\1\1"sv, Kind::malformed_tls},
+      {"\x15\x01", Kind::other},
+      {"\x15", Kind::unknown},
+      {"AMQP\0\0\x09\x01"sv, Kind::other},
       {"\x16\x03\x01", Kind::unknown},
-      {"\x16GET / HTTP/1.1\r\n\r\n", Kind::other},
+      {"\x16GET / HTTP/1.1\r\n\r\n", Kind::malformed_tls},
+      {"\x16\x03\x7f", Kind::unknown},  // servers ignore the version's second byte
       {"\x16\x03\x01\0\x05\x02\0\0\1\0"sv, Kind::malformed_tls},
   };
   for (const Row& row : rows) {
@@ -54,15 +71,17 @@ TEST(FirstBytes, ByTheFirstLine) {
 TEST(FirstBytes, ALineWithoutAnEndIsNotWaitedForWithoutEnd) {
   EXPECT_EQ(kind_of(std::string(FirstBytes::kMaxLine, 'a'), 4096), Kind::unknown);
   EXPECT_EQ(kind_of(std::string(FirstBytes::kMaxLine + 1, 'a'), 4096), Kind::other);
+  EXPECT_EQ(kind_of(std::string(FirstBytes::kMaxBlank + 1, '\n'), 64), Kind::http) << "to be refused";
+  EXPECT_EQ(kind_of("GET /" + std::string(FirstBytes::kMaxLine, 'a'), 4096), Kind::http) << "some servers take longer lines";
 }
 
-TEST(FirstBytes, OnlyTextIsALine) {
+TEST(FirstBytes, OnlyTlsIsHeld) {
   FirstBytes line, tls;
   const std::uint8_t letter[] = {'a'}, handshake[] = {0x16};
   line.feed(letter);
   tls.feed(handshake);
-  EXPECT_TRUE(line.is_line());
-  EXPECT_FALSE(tls.is_line());
+  EXPECT_TRUE(line.may_pass());
+  EXPECT_FALSE(tls.may_pass());
 }
 
 }  // namespace
