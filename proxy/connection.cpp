@@ -354,7 +354,8 @@ asio::awaitable<void> Connection::tunnel(tcp::socket& client, std::string from_c
     auto outcome = co_await (classify_or_end(up, server, target, http) || pass_meanwhile(server, client, down));
     goes_on = outcome.index() == 0 && std::get<0>(outcome);
   }
-  if (!goes_on) {
+  // A server that has said as much as needs a pipe, before the first word of a client that speaks HTTP, is none of HTTP.
+  if (!goes_on || (!http.empty() && down.in_pipe > 0)) {
     reset(client);
     reset(server);
   } else if (!http.empty()) {

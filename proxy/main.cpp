@@ -12,6 +12,7 @@
 #include <boost/asio.hpp>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -79,6 +80,8 @@ int main(int argc, char** argv) {
     std::fputs("usage: sandy-proxy --control FD\n", stderr);
     return 2;
   }
+  // splice(2) has no MSG_NOSIGNAL.
+  std::signal(SIGPIPE, SIG_IGN);
   // Descriptors that whoever started `sandy` left open are none of ours.
   if (control != 3) ::dup3(control, 3, O_CLOEXEC);
   ::syscall(SYS_close_range, 4U, ~0U, 0U);

@@ -1,6 +1,8 @@
 #include "proxy/relay.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -18,6 +20,11 @@ std::array<char, kReadBytes>& shared_buffer() {
   static std::array<char, kReadBytes> buffer;
   return buffer;
 }
+
+constexpr std::size_t kPipeBytes = 1 << 20;         // asked for at a time; a pipe has 16 pages or more
+constexpr std::uint64_t kSpliceAfter = 256 * 1'024;
+constexpr int kMaxPipes = 512;
+int open_pipes = 0;
 
 enum class Moved { some, nothing, end, failed, target_full };
 
@@ -37,7 +44,32 @@ bool write_pending(int to, Stream& stream) {
   return true;
 }
 
+// What is in the pipe goes first. False: the target failed.
+bool write_from_pipe(int to, Stream& stream) {
+  while (stream.in_pipe > 0) {
+    const ssize_t n = ::splice(stream.pipe.read_end(), nullptr, to, nullptr, stream.in_pipe, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return true;
+    if (n <= 0) return false;
+    stream.in_pipe -= static_cast<std::size_t>(n);
+    stream.bytes += static_cast<std::uint64_t>(n);
+  }
+  return true;
+}
+
+Moved splice_once(int from, int to, Stream& stream) {
+  if (stream.in_pipe == 0) {
+    const ssize_t n = ::splice(from, nullptr, stream.pipe.write_end(), nullptr, kPipeBytes, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+    if (n == 0) return Moved::end;
+    if (n < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? Moved::nothing : Moved::failed;
+    stream.in_pipe = static_cast<std::size_t>(n);
+  }
+  if (!write_from_pipe(to, stream)) return Moved::failed;
+  return stream.in_pipe == 0 ? Moved::some : Moved::target_full;
+}
+
 Moved move_once(int from, int to, Stream& stream) {
+  if (stream.pipe) return splice_once(from, to, stream);
   if (!stream.pending.empty()) {
     if (!write_pending(to, stream)) return Moved::failed;
     return stream.pending.empty() ? Moved::some : Moved::target_full;
@@ -58,6 +90,8 @@ Moved move_once(int from, int to, Stream& stream) {
     stream.bytes += static_cast<std::uint64_t>(sent);
   }
   stream.pending.assign(data, left);
+  // It is more than a short exchange: from here on nothing is copied.
+  if (left == 0 && stream.bytes > kSpliceAfter) stream.pipe.open();
   return left == 0 ? Moved::some : Moved::target_full;
 }
 
@@ -78,8 +112,30 @@ void stop(tcp::socket& client, tcp::socket& server, Stream& up, Stream& down) {
 
 }  // namespace
 
+bool Pipe::open() {
+  int fds[2];
+  if (open_pipes >= kMaxPipes || ::pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) return false;
+  ++open_pipes;
+  read_end_.reset(fds[0]);
+  write_end_.reset(fds[1]);
+  // Where it is not given that much, it has its 64 KiB.
+  ::fcntl(fds[0], F_SETPIPE_SZ, static_cast<int>(kPipeBytes));
+  return true;
+}
+
+void Pipe::close() {
+  if (read_end_) --open_pipes;
+  read_end_.reset();
+  write_end_.reset();
+}
+
 asio::awaitable<bool> pump(tcp::socket& from, tcp::socket& to, Stream& stream) {
   if (stream.ended) co_return true;
+  // splice(2) waits for a socket that isn't, whatever its own flag says, and all others would wait with it.
+  boost::system::error_code failed;
+  from.native_non_blocking(true, failed);
+  if (!failed) to.native_non_blocking(true, failed);
+  if (failed) co_return false;
   int turns = 0;
   while (!stream.stopped && from.is_open() && to.is_open()) {
     const Moved moved = move_once(from.native_handle(), to.native_handle(), stream);

@@ -5,10 +5,31 @@
 #include <cstdint>
 #include <string>
 
+#include "base/unique_fd.h"
+
 namespace sandy::proxy {
 
 namespace asio = boost::asio;
 using tcp = asio::ip::tcp;
+
+// A pipe through which the kernel moves bytes from socket to socket without copying them (splice(2)). There is a limited number of them.
+class Pipe {
+ public:
+  Pipe() = default;
+  ~Pipe() { close(); }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+
+  // False: there are too many already.
+  bool open();
+  void close();
+  explicit operator bool() const { return static_cast<bool>(read_end_); }
+  int read_end() const { return read_end_.get(); }
+  int write_end() const { return write_end_.get(); }
+
+ private:
+  UniqueFd read_end_, write_end_;
+};
 
 // One direction. What was read and not yet written is kept here, so that a pump that is cancelled can go on.
 struct Stream {
@@ -16,6 +37,8 @@ struct Stream {
   bool ended = false;       // the source has no more, and the target was told
   bool stopped = false;     // the other direction is lost
   std::uint64_t bytes = 0;  // written
+  Pipe pipe;                // once much has gone through
+  std::size_t in_pipe = 0;
 };
 
 // Until the source's end, then shuts down the target's sending side and returns true; false where either fails. Memory is
