@@ -160,11 +160,10 @@ def answers(version: str = "0.8.0", options: str | None = None) -> str:
 def test_finds_what_the_machine_has(working: Machine) -> None:
     doctor = working.doctor()
     assert doctor.status == 0
-    for name in NAMES[:4] + ["user namespaces", "fresh /proc", "seccomp filters", "own programs", "user"]:
+    for name in NAMES[:4] + ["user namespaces", "fresh /proc", "seccomp filters", "own programs", "user", "network allowlist"]:
         assert doctor[name]["state"] == "ok", doctor[name]
     assert BWRAP.rsplit("/", 1)[1] in doctor["bubblewrap"]["detail"]
-    for name in ("cgroup limits", "network allowlist"):
-        assert doctor[name]["state"] == "missing" and "not in this version" in doctor[name]["detail"]
+    assert doctor["cgroup limits"]["state"] == "missing" and "not in this version" in doctor["cgroup limits"]["detail"]
     assert str(working.home) in doctor["state directory"]["detail"]
     assert ("65534" if ROOT else str(os.geteuid())) in doctor["user"]["detail"]
     assert "Sandboxes can start here." in doctor.text
@@ -173,9 +172,9 @@ def test_finds_what_the_machine_has(working: Machine) -> None:
 def test_b124_the_version_is_the_packages(machine: Machine) -> None:
     version = (REPOSITORY / "VERSION").read_text().strip()
     assert machine.call(["--version"]).stdout == f"sandy {version}\n"
-    for name in ("sandy-launch", "sandy-agent"):
+    for name in ("sandy-launch", "sandy-agent", "sandy-proxy"):
         assert subprocess.check_output([machine.programs / name, "--version"], text=True) == f"{name} {version}\n"
-    assert f"sandy {version}, sandy-launch {version}, sandy-agent {version}" == machine.doctor()["own programs"]["detail"]
+    assert f"sandy {version}, sandy-launch {version}, sandy-agent {version}, sandy-proxy {version}" == machine.doctor()["own programs"]["detail"]
 
 
 def test_old_kernel_is_hinted_at(machine: Machine) -> None:
@@ -308,7 +307,8 @@ def test_own_programs_missing_or_of_another_version(machine: Machine, place: pat
     directory = place / "programs"
     directory.mkdir()
     shutil.copy2(machine.programs / "sandy", directory)
-    shutil.copy2(machine.programs / "sandy-launch", directory)
+    for name in ("sandy-launch", "sandy-proxy"):
+        shutil.copy2(machine.programs / name, directory)
     broken = Machine(directory, machine.home)
     row = broken.doctor()["own programs"]
     assert row["state"] == "missing" and "sandy-agent" in row["detail"] and "install Sandy again" in row["fix"]
