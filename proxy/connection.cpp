@@ -15,6 +15,7 @@
 #include "proxy/dns_responder.h"
 #include "proxy/first_bytes.h"
 #include "proxy/http_head.h"
+#include "proxy/http_messages.h"
 #include "proxy/socks5.h"
 
 namespace sandy::proxy {
@@ -134,12 +135,6 @@ Event make_event(Event::Verdict verdict, std::string target, std::string protoco
 
 }  // namespace
 
-std::string text(const Authority& authority) {
-  std::string out = text(authority.host);
-  if (const auto* address = std::get_if<IpAddress>(&authority.host); address != nullptr && address->v6) out = "[" + out + "]";
-  return authority.port ? out + ":" + std::to_string(*authority.port) : out;
-}
-
 void Connection::deny(const std::string& target, const std::string& protocol, const std::string& reason) {
   network_->note(make_event(Event::Verdict::denied, target, protocol, reason));
 }
@@ -190,14 +185,14 @@ void Connection::recheck() {
   if (!current_) return;
   const auto decision = judge_connected();
   if (decision.allowed) return;
-  deny(text(*current_), "tcp", decision.reason);
+  deny(authority_text(*current_), "tcp", decision.reason);
   reset(client_);
 }
 
 asio::awaitable<Connection::Dialled> Connection::connect_as(Authority target, std::string protocol) {
   auto decision = judge(target);
   if (decision.askable) {
-    const bool allowed = co_await network_->ask(text(target));
+    const bool allowed = co_await network_->ask(authority_text(target));
     if (allowed) {
       once_ = rule_for(target);
       decision = judge(target);
@@ -207,14 +202,14 @@ asio::awaitable<Connection::Dialled> Connection::connect_as(Authority target, st
     }
   }
   if (!decision.allowed) {
-    deny(text(target), protocol, decision.reason);
+    deny(authority_text(target), protocol, decision.reason);
     co_return std::unexpected(refusal(403, decision.reason));
   }
   const Allowlist rules = once_ ? network_->allowlist().plus(*once_) : network_->allowlist();
   auto dialled = co_await network_->shared().dialer.dial(target.host, target.port.value_or(0), pinned_, rules);
   if (!dialled) {
     const auto& failure = dialled.error();
-    network_->note(make_event(failure.refused ? Event::Verdict::denied : Event::Verdict::failed, text(target), protocol, failure.reason));
+    network_->note(make_event(failure.refused ? Event::Verdict::denied : Event::Verdict::failed, authority_text(target), protocol, failure.reason));
     co_return std::unexpected(refusal(failure.refused ? 403 : 502, failure.reason));
   }
   // The rules may have changed while it was dialled.
@@ -223,10 +218,10 @@ asio::awaitable<Connection::Dialled> Connection::connect_as(Authority target, st
   const auto still = judge_connected();
   if (!still.allowed || !network_->open()) {
     current_.reset();
-    deny(text(target), protocol, still.reason);
+    deny(authority_text(target), protocol, still.reason);
     co_return std::unexpected(refusal(403, still.reason));
   }
-  auto event = make_event(Event::Verdict::allowed, text(target), protocol, decision.reason);
+  auto event = make_event(Event::Verdict::allowed, authority_text(target), protocol, decision.reason);
   event.address = dialled->address.text();
   network_->note(std::move(event));
   co_return std::move(dialled->socket);
@@ -291,7 +286,7 @@ asio::awaitable<bool> Connection::classify(Stream& up, tcp::socket& server, cons
       const bool ended = ::recv(client_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
       if (ended) co_return !started || first.may_pass();
       if (!may_pass) {
-        if (started && !passed) deny(text(target), "tls", "TLS that was begun and not gone on with");
+        if (started && !passed) deny(authority_text(target), "tls", "TLS that was begun and not gone on with");
         co_return false;
       }
       passed = true;
@@ -308,13 +303,13 @@ asio::awaitable<bool> Connection::classify(Stream& up, tcp::socket& server, cons
   switch (first.kind()) {
     case FirstBytes::Kind::tls: {
       const auto decision = judge_server_name(first.server_name(), target);
-      if (!decision.allowed) deny(text(target), "tls", decision.reason);
+      if (!decision.allowed) deny(authority_text(target), "tls", decision.reason);
       co_return decision.allowed;
     }
-    case FirstBytes::Kind::malformed_tls: deny(text(target), "tls", "a malformed beginning of TLS"); co_return false;
+    case FirstBytes::Kind::malformed_tls: deny(authority_text(target), "tls", "a malformed beginning of TLS"); co_return false;
     case FirstBytes::Kind::http:
       if (passed) {
-        deny(text(target), "http", "a request line in pieces");
+        deny(authority_text(target), "http", "a request line in pieces");
         co_return false;
       }
       http = std::move(up.pending);
@@ -369,7 +364,7 @@ asio::awaitable<void> Connection::tunnel(tcp::socket& client, std::string from_c
       reset(server);
     }
   }
-  auto event = make_event(Event::Verdict::closed, text(target), http.empty() ? "tcp" : "http", {});
+  auto event = make_event(Event::Verdict::closed, authority_text(target), http.empty() ? "tcp" : "http", {});
   event.bytes_up = up.bytes;
   event.bytes_down = down.bytes;
   event.duration_ms = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - since_).count());

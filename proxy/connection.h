@@ -60,6 +60,4 @@ class Connection : public HttpOwner {
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
 };
 
-std::string text(const Authority& authority);  // "NAME:PORT", an IPv6 address in brackets
-
 }  // namespace sandy::proxy

@@ -144,7 +144,10 @@ void Control::add(const wire::Frame& frame) {
   }
   rules->count_as_public(counted_as_public_);
   auto network = std::make_shared<SandboxNetwork>(shared_, std::move(*rules), std::make_unique<Events>(channel_, frame.id));
-  network->start(std::move(listeners));
+  if (!network->start(std::move(listeners))) {
+    channel_->post(wire::event(frame.id, "refused"));
+    return;
+  }
   networks_[frame.id] = std::move(network);
   channel_->post(wire::event(frame.id, "done"));
 }

@@ -83,8 +83,10 @@ int main(int argc, char** argv) {
   // splice(2) has no MSG_NOSIGNAL.
   std::signal(SIGPIPE, SIG_IGN);
   // Descriptors that whoever started `sandy` left open are none of ours.
-  if (control != 3) ::dup3(control, 3, O_CLOEXEC);
-  ::syscall(SYS_close_range, 4U, ~0U, 0U);
+  if ((control != 3 && ::dup3(control, 3, O_CLOEXEC) != 3) || ::syscall(SYS_close_range, 4U, ~0U, 0U) != 0) {
+    std::perror("sandy-proxy: descriptors");
+    return 1;
+  }
   try {
     return run(3);
   } catch (const std::exception& exception) {

@@ -53,18 +53,21 @@ Event refused(std::string target, const char* protocol, std::string reason) {
 SandboxNetwork::SandboxNetwork(Shared& shared, Allowlist allowlist, std::unique_ptr<EventSink> events)
     : shared_(shared), allowlist_(std::move(allowlist)), events_(std::move(events)) {}
 
-void SandboxNetwork::start(std::vector<UniqueFd> listeners) {
+bool SandboxNetwork::start(std::vector<UniqueFd> listeners) {
   for (std::size_t i = 0; i + 1 < listeners.size(); i += 2) {
     boost::system::error_code error;
     auto acceptor = std::make_shared<tcp::acceptor>(shared_.executor);
     acceptor->assign(i == 0 ? tcp::v4() : tcp::v6(), listeners[i].release(), error);
+    if (error) return false;
     auto resolver = std::make_shared<asio::ip::udp::socket>(shared_.executor);
     resolver->assign(i == 0 ? asio::ip::udp::v4() : asio::ip::udp::v6(), listeners[i + 1].release(), error);
+    if (error) return false;
     acceptors_.push_back(acceptor);
     resolvers_.push_back(resolver);
-    asio::co_spawn(shared_.executor, accept(acceptor), asio::detached);
-    asio::co_spawn(shared_.executor, answer(resolver), asio::detached);
   }
+  for (const auto& acceptor : acceptors_) asio::co_spawn(shared_.executor, accept(acceptor), asio::detached);
+  for (const auto& resolver : resolvers_) asio::co_spawn(shared_.executor, answer(resolver), asio::detached);
+  return true;
 }
 
 void SandboxNetwork::publish(UniqueFd listener, std::uint16_t port) {

@@ -41,7 +41,8 @@ class SandboxNetwork : public std::enable_shared_from_this<SandboxNetwork> {
 
   // `listeners`: the sockets of sandy-launch --network, in its order: TCP and UDP of IPv4, then maybe of IPv6.
   SandboxNetwork(Shared& shared, Allowlist allowlist, std::unique_ptr<EventSink> events);
-  void start(std::vector<UniqueFd> listeners);
+  // False: one of them can't be served, and none is.
+  bool start(std::vector<UniqueFd> listeners);
   void close();
 
   void add_inward(InwardPair sockets) { inward_->push_back(std::move(sockets)); }

@@ -26,7 +26,7 @@ constexpr auto kExitLimit = 2s;    // from the agent's end to bubblewrap's
 constexpr auto kOrphanPatience = 100ms;
 constexpr std::size_t kMaxMessages = 8'192;
 constexpr std::size_t kMaxDenials = 50;  // that a command's end names
-constexpr std::size_t kMaxDenialBytes = 20'000;
+constexpr std::size_t kMaxDenialBytes = 10'000;
 
 // Where directories are removed; started with the first one.
 asio::thread_pool& removal_pool() {
@@ -191,7 +191,7 @@ void Sandbox::on_network(const wire::Frame* event) {
     if (!open.is_command || std::ranges::find(open.denials, denial) != open.denials.end()) continue;
     // A header has an end (wire::kMaxHeaderBytes), and an escaped character takes up to six bytes of it.
     const std::size_t bytes = denial.target.size() + denial.reason.size();
-    if (open.denials.size() < kMaxDenials && open.denial_bytes + bytes <= kMaxDenialBytes / 2) {
+    if (open.denials.size() < kMaxDenials && open.denial_bytes + bytes <= kMaxDenialBytes) {
       open.denial_bytes += bytes;
       open.denials.push_back(denial);
     } else {
@@ -246,6 +246,7 @@ asio::awaitable<Result<void>> Sandbox::add_rules(std::string list, std::vector<s
   for (auto& rule : rules) target.push_back({std::move(rule), list});
   const auto checked = policy::check_network(draft);
   if (!checked) co_return std::unexpected(checked.error());
+  // Here first: of two changes at a time, the later one must not take the earlier one's denial back.
   auto& lines = planned_.plan.network->rules;
   auto added = plan::rule_lines(*checked);
   if (lines.size() + added.size() > policy::kMaxRules) co_return fail("network", "more than " + std::to_string(policy::kMaxRules) + " rules");
