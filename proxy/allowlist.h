@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@ struct Decision {
 };
 
 // The last line of every decision is deny. A rule in `deny` beats all in `allow`, and one for addresses also counts for what a name leads to.
+// Cheap to copy, as there may be thousands of rules and each connection keeps those that it was judged by: copies share them.
 class Allowlist {
  public:
   Allowlist() = default;
@@ -48,7 +50,13 @@ class Allowlist {
   Decision decide_name(std::string_view name) const;
 
  private:
-  std::vector<policy::NetworkRule> allow_, deny_, allow_private_;
+  struct Rules {
+    std::vector<policy::NetworkRule> allow, deny, allow_private;
+  };
+  const policy::NetworkRule* find_allowing(const auto& target, std::uint16_t port) const;
+
+  std::shared_ptr<const Rules> rules_ = std::make_shared<const Rules>();
+  std::vector<policy::NetworkRule> added_;  // to rules_->allow
   std::vector<policy::IpNetwork> counted_as_public_;
   bool asks_ = false, real_answers_ = false;
 };

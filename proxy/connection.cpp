@@ -11,6 +11,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/gateway.h"
 #include "policy/host_name.h"
 #include "proxy/dns_responder.h"
 #include "proxy/first_bytes.h"
@@ -60,7 +61,7 @@ std::optional<Destination> original_destination(int fd) {
 }
 
 bool is_gateway(const IpAddress& address) {
-  static const auto four = *policy::parse_ip_address("198.18.0.1"), six = *policy::parse_ip_address("fd53:616e:6479::1");
+  static const auto four = *policy::parse_ip_address(kGatewayIpv4), six = *policy::parse_ip_address(kGatewayIpv6);
   return address == four || address == six;
 }
 
@@ -218,9 +219,13 @@ asio::awaitable<Connection::Dialled> Connection::connect_as(Authority target, st
   const auto still = judge_connected();
   if (!still.allowed || !network_->open()) {
     current_.reset();
-    deny(authority_text(target), protocol, still.reason);
-    co_return std::unexpected(refusal(403, still.reason));
+    const std::string reason = still.allowed ? "the sandbox has ended" : still.reason;
+    deny(authority_text(target), protocol, reason);
+    co_return std::unexpected(refusal(403, reason));
   }
+  protocol_ = protocol;
+  since_ = std::chrono::steady_clock::now();
+  up_ = down_ = 0;
   auto event = make_event(Event::Verdict::allowed, authority_text(target), protocol, decision.reason);
   event.address = dialled->address.text();
   network_->note(std::move(event));
@@ -228,6 +233,22 @@ asio::awaitable<Connection::Dialled> Connection::connect_as(Authority target, st
 }
 
 asio::awaitable<Connection::Dialled> Connection::connect(Authority target, bool tunnel) { return connect_as(std::move(target), tunnel ? "connect" : "http"); }
+
+void Connection::count(std::uint64_t up, std::uint64_t down) {
+  up_ += up;
+  down_ += down;
+}
+
+void Connection::closed() {
+  if (!current_) return;
+  auto event = make_event(Event::Verdict::closed, authority_text(*current_), protocol_, {});
+  event.bytes_up = up_;
+  event.bytes_down = down_;
+  event.duration_ms = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - since_).count());
+  current_.reset();
+  address_.reset();
+  network_->note(std::move(event));
+}
 
 void Connection::note_refusal(const std::string& target, const std::string& reason) { deny(target, "http", reason); }
 
@@ -354,9 +375,12 @@ asio::awaitable<void> Connection::tunnel(tcp::socket& client, std::string from_c
     reset(client);
     reset(server);
   } else if (!http.empty()) {
+    protocol_ = "http";
     if (!down.pending.empty()) co_await write_all(client, down.pending);
+    count(up.bytes, down.bytes + down.pending.size());
     target = co_await named_by_host(http, std::move(target));
     co_await serve_http(client, std::move(http), target, std::move(server), *this);
+    co_return;
   } else {
     const bool whole = co_await relay(client, server, up, down, kIdleLimit);
     if (!whole) {
@@ -364,11 +388,8 @@ asio::awaitable<void> Connection::tunnel(tcp::socket& client, std::string from_c
       reset(server);
     }
   }
-  auto event = make_event(Event::Verdict::closed, authority_text(target), http.empty() ? "tcp" : "http", {});
-  event.bytes_up = up.bytes;
-  event.bytes_down = down.bytes;
-  event.duration_ms = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - since_).count());
-  network_->note(std::move(event));
+  count(up.bytes, down.bytes);
+  closed();
 }
 
 asio::awaitable<void> Connection::serve_dns() {
@@ -455,7 +476,10 @@ asio::awaitable<void> Connection::serve_socks() {
     co_return;
   }
   const bool written = co_await write_all(client_, socks5::reply_message(socks5::Reply::succeeded));
-  if (!written) co_return;
+  if (!written) {
+    closed();
+    co_return;
+  }
   co_await tunnel(client_, std::move(bytes), *server, std::string(), std::move(target), false);
 }
 

@@ -29,6 +29,8 @@ class Connection : public HttpOwner {
   asio::awaitable<std::expected<tcp::socket, HttpRefusal>> connect(Authority target, bool tunnel) override;
   asio::awaitable<void> tunnel(tcp::socket& client, std::string from_client, tcp::socket& server, std::string from_server, Authority target,
                                bool upgraded) override;
+  void count(std::uint64_t up, std::uint64_t down) override;
+  void closed() override;
   void note_refusal(const std::string& target, const std::string& reason) override;
 
  private:
@@ -52,12 +54,14 @@ class Connection : public HttpOwner {
   // Of several names that an address can be for, the one that the first request is for. `http`: its beginning, which is read on as far as needed.
   asio::awaitable<Authority> named_by_host(std::string& http, Authority target);
 
-  std::vector<std::string> names_;             // with real answers: those that the address can be for
-  std::optional<policy::IpAddress> pinned_;    // and that address
-  std::optional<Authority> current_;  // what it is connected to
+  std::vector<std::string> names_;            // with real answers: those that the address can be for
+  std::optional<policy::IpAddress> pinned_;   // and that address
+  std::optional<Authority> current_;          // what it is connected to
   std::optional<policy::IpAddress> address_;  // and where that is
-  std::optional<policy::NetworkRule> once_;  // what somebody has allowed for this connection
-  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+  std::string protocol_;                      // as which
+  std::chrono::steady_clock::time_point since_;
+  std::uint64_t up_ = 0, down_ = 0;           // bytes
+  std::optional<policy::NetworkRule> once_;   // what somebody has allowed for this connection
 };
 
 }  // namespace sandy::proxy

@@ -1,9 +1,9 @@
 #include "proxy/control.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "policy/network_rule.h"
+#include "policy/port.h"
 
 namespace sandy::proxy {
 namespace {
@@ -50,13 +50,6 @@ class Events : public EventSink {
 std::size_t most_connections(std::size_t descriptors) {
   constexpr std::size_t kMost = 8'192, kLeast = 16;
   return std::clamp<std::size_t>(descriptors * 3 / 8, kLeast, kMost);
-}
-
-std::optional<std::uint16_t> parse_port(std::string_view text) {
-  std::uint16_t out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc() || end != text.data() + text.size() || out == 0) return {};
-  return out;
 }
 
 }  // namespace
@@ -189,7 +182,7 @@ void Control::use_test_network(const wire::Frame& frame) {
   std::map<std::uint16_t, std::uint16_t> mapped;
   if (const auto ports = frame.header.find("ports"); ports != frame.header.end() && ports->is_object()) {
     for (const auto& [from, to] : ports->items()) {
-      const auto port = parse_port(from);
+      const auto port = policy::parse_port(from);
       if (port && to.is_number_unsigned()) mapped[*port] = to.get<std::uint16_t>();
     }
   }

@@ -171,12 +171,4 @@ std::expected<std::size_t, std::string> find_http_head(std::string_view bytes, s
 
 std::expected<HttpHead, std::string> parse_http_head(std::string_view head) { return HeadParser(head).parse(); }
 
-bool may_be_http(std::string_view bytes) {
-  const auto space = bytes.substr(0, kMaxMethod + 1).find(' ');
-  const auto method = bytes.substr(0, std::min(space, kMaxMethod));
-  // Methods in use are capital letters; other protocols' first words ("SSH-2.0", "\x16") are not.
-  if (method.empty() || !std::ranges::all_of(method, [](char c) { return c >= 'A' && c <= 'Z'; })) return false;
-  return space != std::string_view::npos || bytes.size() <= kMaxMethod;
-}
-
 }  // namespace sandy::proxy

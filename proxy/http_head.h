@@ -41,7 +41,4 @@ std::expected<std::size_t, std::string> find_http_head(std::string_view bytes, s
 // A whole head. The error is a sentence for the client.
 std::expected<HttpHead, std::string> parse_http_head(std::string_view head);
 
-// Whether these first bytes can be a request: a method's letters, at least one. For telling HTTP from other protocols.
-bool may_be_http(std::string_view bytes);
-
 }  // namespace sandy::proxy

@@ -61,7 +61,7 @@ class HttpSession {
     // Not in the while's condition: g++ 12 makes a coroutine of that which can't be resumed.
     bool more = true;
     while (more) more = co_await serve_request();
-    upstream_.reset();
+    end_upstream();
     if (!handed_over_) co_await client_.close_lingering(timeouts_.linger);
   }
 
@@ -133,6 +133,7 @@ class HttpSession {
   static std::unexpected<HttpRefusal> refusal(unsigned status, std::string reason) { return std::unexpected(HttpRefusal{status, std::move(reason)}); }
 
   asio::awaitable<void> connect_tunnel(const HttpHead& request, const Authority& target) {
+    end_upstream();
     auto server = co_await owner_.connect(target, true);
     if (!server) {
       // What may stand behind the head is not HTTP.
@@ -140,7 +141,11 @@ class HttpSession {
       co_await answer(said);
       co_return;
     }
-    if (!co_await write(kEstablished)) co_return;
+    const bool told = co_await write(kEstablished);
+    if (!told) {
+      owner_.closed();
+      co_return;
+    }
     handed_over_ = true;
     co_await owner_.tunnel(client_.socket(), client_.take(), *server, std::string(), target, false);
   }
@@ -158,7 +163,7 @@ class HttpSession {
       co_await exchange.run();
       // A server may close an idle connection at any time, also just now.
       if (kept && exchange.unanswered() && may_repeat(request)) {
-        upstream_.reset();
+        end_upstream();
         continue;
       }
       co_return co_await conclude(exchange, request, target);
@@ -168,11 +173,13 @@ class HttpSession {
   asio::awaitable<bool> conclude(const HttpExchange& exchange, const HttpHead& request, const Authority& target) {
     if (exchange.ending() == HttpExchange::Ending::upgraded) {
       handed_over_ = true;
-      co_await owner_.tunnel(client_.socket(), client_.take(), upstream_->socket, upstream_->stream.take(), target, true);
+      const auto upstream = std::move(upstream_);
+      owner_.count(upstream->stream.sent(), upstream->stream.received() - upstream->stream.bytes().size());  // the rest is tunnel()'s to pass on
+      co_await owner_.tunnel(client_.socket(), client_.take(), upstream->socket, upstream->stream.take(), target, true);
       co_return false;
     }
     // What a server sends unasked must not be the answer to the next request.
-    if (!exchange.keeps_server() || !upstream_->stream.quiet()) upstream_.reset();
+    if (!exchange.keeps_server() || !upstream_->stream.quiet()) end_upstream();
     if (exchange.client_at_fault()) owner_.note_refusal(authority_text(target), exchange.refusal().reason);
     if (exchange.ending() == HttpExchange::Ending::refused) {
       const auto said = answer_to(request, exchange.refusal(), target);
@@ -184,8 +191,15 @@ class HttpSession {
 
   // Whether there is a connection that can be used for `target`. One to another server ends, and so does one where something came since.
   bool keeps_upstream_for(const Authority& target) {
-    if (upstream_ && (upstream_->target != target || !upstream_->stream.quiet())) upstream_.reset();
+    if (upstream_ && (upstream_->target != target || !upstream_->stream.quiet())) end_upstream();
     return upstream_ != nullptr;
+  }
+
+  void end_upstream() {
+    if (!upstream_) return;
+    const auto upstream = std::move(upstream_);
+    owner_.count(upstream->stream.sent(), upstream->stream.received());
+    owner_.closed();
   }
 
   // A client that is told no for one request may ask for something else. With a body to come it would have to be read first.

@@ -4,6 +4,7 @@
 
 #include <boost/asio.hpp>
 #include <chrono>
+#include <cstdint>
 #include <expected>
 #include <optional>
 #include <string>
@@ -20,6 +21,12 @@ class HttpOwner {
 
   // Judges the target, whose port is set, and connects to it. `tunnel`: for CONNECT. A refusal of status 403 is the policy's.
   virtual asio::awaitable<std::expected<tcp::socket, HttpRefusal>> connect(Authority target, bool tunnel) = 0;
+
+  // So many bytes have gone each way on the connection that connect() made last.
+  virtual void count(std::uint64_t up, std::uint64_t down) = 0;
+
+  // That connection has ended, and was not given to tunnel().
+  virtual void closed() = 0;
 
   // Takes over once a CONNECT was answered with 200, or a server has switched to WebSocket (`upgraded`), and closes both. `from_client` and `from_server` were
   // read already and not yet passed on.

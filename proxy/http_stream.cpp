@@ -12,7 +12,7 @@ constexpr std::size_t kMaxLinger = 65'536;  // bytes
 
 }  // namespace
 
-HttpStream::HttpStream(tcp::socket& socket, std::string received) : socket_(socket), bytes_(std::move(received)) {
+HttpStream::HttpStream(tcp::socket& socket, std::string received) : socket_(socket), bytes_(std::move(received)), received_(bytes_.size()) {
   boost::system::error_code ignored;
   const tcp::no_delay now(true);  // what is written here is all that there is to write
   socket_.set_option(now, ignored);
@@ -26,7 +26,10 @@ asio::awaitable<HttpStream::Fill> HttpStream::fill() {
       n = ::recv(socket_.native_handle(), data + have, kReadBytes, MSG_DONTWAIT);
       return have + (n > 0 ? static_cast<std::size_t>(n) : 0);
     });
-    if (n > 0) co_return Fill::data;
+    if (n > 0) {
+      received_ += static_cast<std::uint64_t>(n);
+      co_return Fill::data;
+    }
     const int error = errno;
     if (have == 0) std::string().swap(bytes_);
     if (n == 0) co_return Fill::end;
@@ -44,6 +47,7 @@ asio::awaitable<bool> HttpStream::write(std::string_view bytes) {
     const auto [failure, written] = co_await socket_.async_write_some(asio::buffer(bytes), kNoError);
     if (failure) co_return false;
     bytes.remove_prefix(written);
+    sent_ += written;
   }
   co_return true;
 }

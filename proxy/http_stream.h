@@ -4,6 +4,7 @@
 
 #include <boost/asio.hpp>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -47,9 +48,14 @@ class HttpStream {
 
   tcp::socket& socket() { return socket_; }
 
+  // Bytes in all.
+  std::uint64_t sent() const { return sent_; }
+  std::uint64_t received() const { return received_; }
+
  private:
   tcp::socket& socket_;
   std::string bytes_;
+  std::uint64_t sent_ = 0, received_ = 0;
   bool stopped_ = false;
 };
 

@@ -83,6 +83,8 @@ void SandboxNetwork::close() {
   for (const auto& acceptor : acceptors_) acceptor->close(ignored);
   for (const auto& resolver : resolvers_) resolver->close(ignored);
   for (Connection* connection : connections_) connection->cut();
+  left_out_.cancel();
+  tell_left_out();
 }
 
 asio::awaitable<bool> SandboxNetwork::ask(std::string target) {
@@ -140,17 +142,29 @@ void SandboxNetwork::set_rules(Allowlist allowlist) {
   for (Connection* connection : connections_) connection->recheck();
 }
 
+void SandboxNetwork::tell_left_out() {
+  const std::size_t left_out = recent_events_ > kEventsASecond ? recent_events_ - kEventsASecond : 0;
+  recent_events_ = 0;
+  if (left_out > 0) events_->on_event(refused(std::to_string(left_out) + " more", "any", "too many a second to be told one by one"));
+}
+
 void SandboxNetwork::note(Event event) {
   const auto now = std::chrono::steady_clock::now();
   if (now - events_since_ > std::chrono::seconds(1)) {
-    const std::size_t left_out = recent_events_ > kEventsASecond ? recent_events_ - kEventsASecond : 0;
+    tell_left_out();
     events_since_ = now;
-    recent_events_ = 0;
-    if (left_out > 0) events_->on_event(refused(std::to_string(left_out) + " more", "any", "too many a second to be told one by one"));
   }
   // What was allowed is always told.
   const bool refusal = event.verdict == Event::Verdict::denied || event.verdict == Event::Verdict::failed;
-  if (!refusal || ++recent_events_ <= kEventsASecond) events_->on_event(std::move(event));
+  if (!refusal || ++recent_events_ <= kEventsASecond) {
+    events_->on_event(std::move(event));
+    return;
+  }
+  if (recent_events_ != kEventsASecond + 1) return;
+  left_out_.expires_at(events_since_ + std::chrono::seconds(1));
+  left_out_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    if (const auto self = weak.lock(); self && !error) self->tell_left_out();
+  });
 }
 
 asio::awaitable<void> SandboxNetwork::accept(std::shared_ptr<tcp::acceptor> acceptor) {

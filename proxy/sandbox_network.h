@@ -64,7 +64,8 @@ class SandboxNetwork : public std::enable_shared_from_this<SandboxNetwork> {
   asio::awaitable<bool> ask(std::string target);
   void answer(std::uint32_t number, bool allowed);
 
-  // Limits how many events a second there are: a sandbox that is refused all the time must not keep others busy.
+  // Limits how many refusals a second are told: a sandbox that is refused all the time must not keep others busy. How many were left out is told
+  // when the second is over.
   void note(Event event);
 
  private:
@@ -75,6 +76,7 @@ class SandboxNetwork : public std::enable_shared_from_this<SandboxNetwork> {
     std::optional<bool> allowed;
   };
   void remember_refusal(const std::string& target);
+  void tell_left_out();
   asio::awaitable<void> accept(std::shared_ptr<tcp::acceptor> acceptor);
   asio::awaitable<void> answer(std::shared_ptr<asio::ip::udp::socket> socket);
   asio::awaitable<void> answer_later(std::shared_ptr<asio::ip::udp::socket> socket, asio::ip::udp::endpoint to, dns::Reply::Wanted wanted);
@@ -98,6 +100,7 @@ class SandboxNetwork : public std::enable_shared_from_this<SandboxNetwork> {
   bool open_ = true;
   std::chrono::steady_clock::time_point events_since_{};
   std::size_t recent_events_ = 0;
+  asio::steady_timer left_out_{shared_.executor};
 };
 
 }  // namespace sandy::proxy

@@ -13,6 +13,7 @@
 
 #include <initializer_list>
 
+#include "base/gateway.h"
 #include "launcher/die.h"
 #include "launcher/netlink.h"
 #include "launcher/nftables.h"
@@ -173,9 +174,9 @@ void send_inward(int to, bool v6) {
 
 void enter_network(int to, unsigned inward) {
   Addresses addresses{};
-  inet_pton(AF_INET, "198.18.0.1", &addresses.gateway4);
+  inet_pton(AF_INET, kGatewayIpv4, &addresses.gateway4);
   inet_pton(AF_INET, "198.18.0.2", &addresses.own4);
-  inet_pton(AF_INET6, "fd53:616e:6479::1", &addresses.gateway6);
+  inet_pton(AF_INET6, kGatewayIpv6, &addresses.gateway6);
   inet_pton(AF_INET6, "fd53:616e:6479::2", &addresses.own6);
   enter_user_namespace();
   if (unshare(CLONE_NEWNET) != 0) die("network: a network namespace");

@@ -1,5 +1,7 @@
 #include "plan/synthetic_etc.h"
 
+#include "base/gateway.h"
+
 namespace sandy::plan {
 
 EtcView synthetic_etc(const policy::Process& process, const std::string& home, bool has_network, const std::vector<std::string>& etc_names) {
@@ -15,7 +17,7 @@ EtcView synthetic_etc(const policy::Process& process, const std::string& home, b
   view.made["hostname"] = process.hostname + "\n";
   // Without a network no name server: a resolver gives up at once instead of asking one that is not there. With one, the proxy answers at the
   // gateway's address, of allowed names alone; no search domain of the host's is named.
-  view.made["resolv.conf"] = has_network ? "nameserver " + std::string(kGateway) + "\noptions edns0\n" : "# no network\noptions timeout:1 attempts:1\n";
+  view.made["resolv.conf"] = has_network ? "nameserver " + std::string(kGatewayIpv4) + "\noptions edns0\n" : "# no network\noptions timeout:1 attempts:1\n";
   view.made["nsswitch.conf"] = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\nprotocols: files\n"
                                "services: files\nethers: files\nrpc: files\n";
   return view;

@@ -1,11 +1,11 @@
 #include "policy/network.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <optional>
 
 #include "policy/json_reader.h"
+#include "policy/port.h"
 #include "policy/sizes.h"
 #include "policy/words.h"
 
@@ -43,13 +43,6 @@ Result<std::vector<NetworkRule>> parse_rules(const std::vector<Text>& texts, Sui
     if (const auto ok = suits(*rule); !ok) return fail(what, ok.error().why, ok.error().fix);
     out.push_back(std::move(*rule));
   }
-  return out;
-}
-
-std::optional<std::uint16_t> parse_port(std::string_view text) {
-  std::uint16_t out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc() || end != text.data() + text.size() || out == 0) return {};
   return out;
 }
 

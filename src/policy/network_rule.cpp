@@ -1,21 +1,14 @@
 #include "policy/network_rule.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "policy/host_name.h"
+#include "policy/port.h"
 
 namespace sandy::policy {
 namespace {
 
 constexpr std::size_t kMaxRule = 1100;  // a name of 253 characters, four bytes each in UTF-8, with a port
-
-std::optional<std::uint16_t> parse_port(std::string_view digits) {
-  unsigned port = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (error != std::errc() || end != digits.data() + digits.size() || port == 0 || port > 65'535 || digits[0] == '0') return {};
-  return static_cast<std::uint16_t>(port);
-}
 
 class Parser {
  public:

@@ -10,9 +10,9 @@
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 
+#include "base/passed_fds.h"
 #include "host/children.h"
 #include "host/proxy_process.h"
 #include "policy/network_rule.h"
@@ -94,15 +94,7 @@ NamespaceSockets receive_sockets(const UniqueFd& socket) {
     message.msg_controllen = control.size();
     // All was sent before bubblewrap began, and so before the agent answered.
     if (::recvmsg(socket.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != 1) break;
-    std::vector<UniqueFd> fds;
-    for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-      if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-      for (std::size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
-        int fd = -1;
-        std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-        fds.emplace_back(fd);
-      }
-    }
+    auto fds = passed_fds(message);
     if (byte == 'n') {
       out.listeners = std::move(fds);
     } else {

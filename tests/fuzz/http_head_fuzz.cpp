@@ -21,7 +21,6 @@ namespace {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  (void)may_be_http(bytes);
   const auto end = find_http_head(bytes);
   if (!end || *end == 0) return 0;
   if (*end > size || !bytes.substr(0, *end).ends_with("\r\n\r\n")) broken("another end than an empty line");

@@ -49,6 +49,23 @@ public class Get {
   }
 }
 """
+GO = """\
+package main
+import ("crypto/tls"; "crypto/x509"; "fmt"; "io"; "net/http"; "os"; "time")
+func main() {
+  pem, _ := os.ReadFile("ca.pem")
+  pool := x509.NewCertPool()
+  pool.AppendCertsFromPEM(pem)
+  client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}}
+  for _, url := range os.Args[1:] {
+    start := time.Now()
+    answer, err := client.Get(url)
+    if err != nil { fmt.Fprintln(os.Stderr, err); fmt.Println("refused", time.Since(start) < time.Second); continue }
+    body, _ := io.ReadAll(answer.Body)
+    fmt.Print(string(body))
+  }
+}
+"""
 CLIENTS = {
     "curl": "curl -sS --max-time 10 --cacert ca.pem {url}",
     "wget": "wget -q -T 10 -t 1 --ca-certificate=ca.pem -O - {url}",
@@ -62,18 +79,12 @@ CLIENTS = {
                         "| openssl s_client -quiet -verify_return_error -CAfile ca.pem -connect {name}:443 | tail -n 1",
     "nc": "printf 'GET / HTTP/1.1\\r\\nHost: {name}\\r\\nConnection: close\\r\\n\\r\\n' | nc {name} 80 | tail -n 1",
 }
-# Not in packaging/dependencies: tried where they are there.
-OPTIONAL = {"nc", "wget", "perl"}
 PLAIN_ALONE = {"perl", "bash", "nc"}
 TLS_ALONE = {"openssl s_client"}
 
 
 def there(program: str) -> None:
-    """Needs a program that is on every machine that tests; skips without one that need not be."""
-    found = shutil.which(program, path="/usr/local/bin:/usr/bin:/bin")
-    if not found and program in OPTIONAL:
-        pytest.skip(f"no {program} here")
-    need(found, program)
+    need(shutil.which(program, path="/usr/local/bin:/usr/bin:/bin"), program)
 
 
 WITH_SCHEMES = [(client, scheme) for client in CLIENTS for scheme in ("http", "https") if client not in (TLS_ALONE if scheme == "http" else PLAIN_ALONE)]
@@ -112,6 +123,22 @@ def test_b054_java(net: Net, rig: Rig) -> None:
     rig.assert_untouched("b", names=["a.example"])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("resolver", ["go", "cgo"])
+def test_b054_go(net: Net, rig: Rig, tmp_path: pathlib.Path, resolver: str) -> None:
+    # Go's own resolver, which reads /etc/resolv.conf and asks for A and AAAA at once, and glibc's.
+    go = shutil.which("go", path="/usr/local/bin:/usr/bin:/bin:/usr/local/go/bin")
+    need(go, "go")
+    (tmp_path / "get.go").write_text(GO)
+    env = {"HOME": str(tmp_path), "GOCACHE": str(tmp_path / "cache"), "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "GO111MODULE": "off", "CGO_ENABLED": "1" if resolver == "cgo" else "0"}
+    made = host(f"{go} build -o {net.sandy.workspace}/get get.go", cwd=tmp_path, env=env, timeout=300)
+    assert made.status == 0, made
+    urls = [f"{scheme}://{name}.example/" for scheme in ("http", "https") for name in "ab"]
+    got = net.sh(f"GODEBUG=netdns={resolver} ./get {' '.join(urls)}", allow=["a.example"]).ok()
+    assert got.lines == ["hello from a", "refused true"] * 2
+    rig.assert_untouched("b", names=["a.example"])
+
+
 def test_git_clones_over_https(net: Net, rig: Rig, tmp_path: pathlib.Path) -> None:
     there("git")
     identity = "-c user.name=n -c user.email=e@a.example -c init.defaultBranch=main"
@@ -130,8 +157,7 @@ def test_git_clones_over_https(net: Net, rig: Rig, tmp_path: pathlib.Path) -> No
 
 
 def test_pip_downloads(net: Net, rig: Rig) -> None:
-    if host("/usr/bin/python3 -m pip --version").status != 0:
-        pytest.skip("no pip here")
+    need(host("/usr/bin/python3 -m pip --version").status == 0, "Debian's python3-pip")
     wheel = io.BytesIO()
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("rigged.py", "")

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <iterator>
 
+#include "base/passed_fds.h"
+
 namespace sandy::wire {
 namespace {
 
@@ -49,15 +51,9 @@ asio::awaitable<bool> Channel::fill() {
       message.msg_controllen = control.size();
       n = ::recvmsg(socket_.native_handle(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
       if (n >= 0) {
-        for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
-          if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-          for (std::size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); ++i) {
-            int fd = -1;
-            std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof fd);
-            UniqueFd received(fd);
-            // Nobody takes those of a peer that isn't asked for any: they must not pile up.
-            if (fds_.size() < max_fds_) fds_.push_back(std::move(received));
-          }
+        for (auto& received : passed_fds(message)) {
+          // Nobody takes those of a peer that isn't asked for any: they must not pile up.
+          if (fds_.size() < max_fds_) fds_.push_back(std::move(received));
         }
       }
       return have + (n > 0 ? static_cast<std::size_t>(n) : 0);

@@ -144,11 +144,6 @@ TEST(HttpHead, Ends) {
   }
 }
 
-TEST(HttpHead, MayBeHttp) {
-  for (const char* yes : {"G", "GET", "GET /", "PROPFIND /x HTTP/1.1\r\n"}) EXPECT_TRUE(may_be_http(yes)) << yes;
-  for (const char* no : {"", "SSH-2.0-x", "\x16\x03\x01", "get / HTTP/1.1", " GET", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}) EXPECT_FALSE(may_be_http(no)) << no;
-}
-
 TEST(ParseAuthority, Table) {
   for (const char* text : {"a", "a:", "a:1", "A.b.:65535", "1.2.3.4", "1.2.3.4:5", "[::1]", "[::1]:5"}) EXPECT_TRUE(parse_authority(text)) << text;
   for (const char* text : {"", ":1", "a:b", "a:65536", "a:000001", "::1", "[::1", "[::1]x", "[1.2.3.4]", "[a]", "a b", "a/b", "127.1", "a@b", "[fe80::1%25eth0]"}) {

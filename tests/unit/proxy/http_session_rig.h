@@ -141,6 +141,8 @@ class RigOwner : public HttpOwner {
   std::vector<std::string> connects() { return locked(connects_); }
   std::vector<Tunnel> tunnels() { return locked(tunnels_); }
   std::vector<std::string> refusals() { return locked(noted_); }
+  // "UP DOWN" in bytes, for each connection that has ended, without the tunnels' own.
+  std::vector<std::string> ends() { return locked(ends_); }
 
   asio::awaitable<std::expected<tcp::socket, HttpRefusal>> connect(Authority target, bool tunnel) override {
     const auto name = text(target.host) + ':' + std::to_string(target.port.value_or(0));
@@ -156,6 +158,14 @@ class RigOwner : public HttpOwner {
   }
 
   asio::awaitable<void> tunnel(tcp::socket& client, std::string from_client, tcp::socket& server, std::string from_server, Authority target, bool upgraded) override;
+
+  void count(std::uint64_t up, std::uint64_t down) override {
+    up_ += up;
+    down_ += down;
+  }
+  void closed() override {
+    note(ends_, std::to_string(std::exchange(up_, 0)) + ' ' + std::to_string(std::exchange(down_, 0)));
+  }
 
   void note_refusal(const std::string& target, const std::string& reason) override { note(noted_, target + ": " + reason); }
 
@@ -179,7 +189,8 @@ class RigOwner : public HttpOwner {
   std::mutex mutex_;
   std::map<std::string, std::uint16_t> ports_;
   std::map<std::string, HttpRefusal> refusals_;
-  std::vector<std::string> connects_, noted_;
+  std::vector<std::string> connects_, noted_, ends_;
+  std::uint64_t up_ = 0, down_ = 0;
   std::vector<Tunnel> tunnels_;
 };
 

@@ -37,9 +37,40 @@ TEST_F(HttpSessionTest, ForwardsAndKeepsBothConnections) {
   exchange(server, "/3");
   EXPECT_THAT(owner.connects(), ElementsAre("a.example:80"));
   EXPECT_TRUE(a.nobody_waits());
+  EXPECT_THAT(owner.ends(), IsEmpty());
   client.end_sending();
   expect_end();
   EXPECT_TRUE(server.ends());
+  EXPECT_EQ(owner.ends().size(), 1);
+}
+
+// What was allowed is told to have ended, once, with what went each way as the server has it.
+TEST_F(HttpSessionTest, CountsBytesOfEachServer) {
+  start();
+  const std::string small = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", closing = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+  client.send("GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n");
+  auto server = a.accept();
+  std::size_t up = server.read_head().size();
+  server.send(small);
+  client.read_until("hello");
+  client.send("POST http://a.example/2 HTTP/1.1\r\nHost: a.example\r\nContent-Length: 3\r\n\r\nabc");
+  up += server.read_head().size() + server.read(3).size();
+  server.send(closing);
+  client.read_until("\r\n\r\nok");
+  const auto first = std::to_string(up) + ' ' + std::to_string(small.size() + closing.size());
+  EXPECT_TRUE(server.ends());
+  EXPECT_THAT(owner.ends(), ElementsAre(first));
+  client.send("GET http://c.example/ HTTP/1.1\r\nHost: c.example\r\n\r\n");
+  auto other = c.accept();
+  up = other.read_head().size();
+  other.send(small);
+  client.read_until("hello");
+  // A tunnel is another connection.
+  client.send("CONNECT c.example:443 HTTP/1.1\r\nHost: c.example:443\r\n\r\n");
+  auto tunnelled = c.accept();
+  client.read_head();
+  EXPECT_TRUE(other.ends());
+  EXPECT_THAT(owner.ends(), ElementsAre(first, std::to_string(up) + ' ' + std::to_string(small.size())));
 }
 
 TEST_F(HttpSessionTest, ByteByByte) {
