@@ -22,6 +22,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const Framing framing = framing_for_client(*response, client_1_1);
       if (!client_1_1 && framing == Framing::chunked) std::abort();
       if (response->status < 200) continue;
+      // It grows by a few headers, and so one at the limit of their number goes over that.
+      constexpr std::size_t kAdded = 3;
+      if (response->fields.size() + kAdded > kMaxHttpHeaders) continue;
       const std::string text = response_text(*response, framing, client_1_1, response->keep_alive);
       const auto again_end = find_http_head(text);
       if (!again_end || *again_end != text.size()) std::abort();

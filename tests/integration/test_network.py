@@ -43,7 +43,7 @@ public class Get {
     HttpsURLConnection.setDefaultSSLSocketFactory(context.getSocketFactory());
     for (String url : urls) {
       long start = System.nanoTime();
-      try { System.out.print(new String(new URL(url).openConnection().getInputStream().readAllBytes())); }
+      try { System.out.print(new String(URI.create(url).toURL().openConnection().getInputStream().readAllBytes())); }
       catch (IOException e) { System.out.println(e.getClass().getSimpleName() + " " + ((System.nanoTime() - start) < 1_000_000_000L ? "soon" : "late")); }
     }
   }
