@@ -11,11 +11,12 @@
 #   wheel        the wheel, installed in a virtual environment of its own
 #   sanitized    real sandboxes once more, with the ASan and UBSan programs
 #   root         started as root: the standard suite, and the tests marked `root`
+#   vm           limits, in Debian guests with a real systemd (tests/vm): started as root, which makes the guests
 #
 # --quick: cpp and python-unit. --only: these suites alone; may be repeated.
 #
-# Started as root, it makes the unprivileged user sandy-test for the time of the run, and all suites but `root` run as that user; from
-# a checkout that this user can't read, in a copy. Started by another user, they run as that one, and `root` does not run.
+# Started as root, it makes the unprivileged user sandy-test for the time of the run, and all suites but `root` and `vm` run as that user; from
+# a checkout that this user can't read, in a copy. Started by another user, they run as that one, and `root` and `vm` do not run.
 # SANDY_MUST_WORK=1 (the default where CI=true): what this machine lacks is a failure, not a skip.
 # Logs and JUnit files: build/test-results/. Exit status 1 if anything failed.
 set -euo pipefail
@@ -24,7 +25,7 @@ cd "$source_dir"
 umask 022
 export LC_ALL=C.UTF-8
 
-all_suites=(cpp python-unit python integration escape wheel sanitized root)
+all_suites=(cpp python-unit python integration escape wheel sanitized root vm)
 suites=()
 usage() { sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; }
 while [ $# -gt 0 ]; do
@@ -205,8 +206,38 @@ run_root() {
   return $status
 }
 
+# What the guests' user gets: the release programs, the tests, the Python package.
+make_vm_payload() {
+  vm_payload=$tree/build/vm-payload
+  rm -rf "$vm_payload"
+  mkdir -p "$vm_payload/python"
+  cp -a "$tree/build/release/bin" "$vm_payload/bin"
+  cp -a "$tree/VERSION" "$vm_payload/"
+  cp -a "$tree/python/src" "$vm_payload/python/src"
+  mkdir "$vm_payload/tests"
+  tar -C "$tree/tests" --exclude=__pycache__ --exclude=./fuzz --exclude=./unit --exclude=./vm -cf - . | tar -C "$vm_payload/tests" -xf -
+}
+
+# Programs for a newer glibc don't run with an older one: on Debian 13, only in that guest.
+vm_suites() {
+  if grep -q '^VERSION_CODENAME=bookworm' /etc/os-release; then echo bookworm trixie; else echo trixie; fi
+}
+
+run_vm() {
+  local suite status=0
+  make_vm_payload
+  for suite in $(vm_suites); do
+    echo "guest: $suite"
+    SANDY_VM_DIR=$source_dir/build/vm "$tree/tests/vm/build.sh" "$suite" || return 1
+    SANDY_VM_DIR=$source_dir/build/vm "$tree/tests/vm/run.py" --suite "$suite" --timeout 1200 --share "$vm_payload" -- \
+      sh -c 'cd tests && SANDY_MUST_WORK=1 SANDY_PROGRAMS=/payload/bin PYTHONDONTWRITEBYTECODE=1 python3 -m pytest -p no:cacheprovider -q -rsx integration/test_limits.py' || status=1
+  done
+  return $status
+}
+
 note "Suites: ${suites[*]}. Logs: $results/"
 install_packages build run test
+if wants vm && is_root; then install_packages vm; fi
 prepare_user
 settings=(PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 SANDY_MUST_WORK="$must_work")
 prepare_tree
@@ -218,7 +249,7 @@ if wants python-unit python integration escape wheel sanitized root; then
   begin venv make_venv
   venv_job=$begun
 fi
-if wants python integration escape wheel root; then
+if wants python integration escape wheel root vm; then
   step "Compiling the release programs" build release
 fi
 if wants cpp sanitized; then
@@ -264,6 +295,14 @@ for name in "${all_suites[@]}"; do
     else
       names+=(root)
       counts+=("not run: needs root")
+    fi
+    ;;
+  vm)
+    if is_root; then
+      suite vm run_vm
+    else
+      names+=(vm)
+      counts+=("not run: needs root, which makes the guests")
     fi
     ;;
   esac

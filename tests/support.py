@@ -28,6 +28,18 @@ def need(condition: object, what: str) -> None:
     pytest.skip(f"needs {what}")
 
 
+def have_cgroups() -> bool:
+    """Whether systemd runs, with cgroup v2: then control groups of one's own must be had."""
+    kind = subprocess.run(["stat", "-fc", "%T", "/sys/fs/cgroup"], capture_output=True, text=True, check=False).stdout.strip()
+    return kind == "cgroup2fs" and os.path.isdir("/run/systemd/system")
+
+
+def need_cgroups() -> None:
+    """Skips the test without them. Not by need(): the machines that build have none, and what runs there in their place is tests/vm."""
+    if not have_cgroups():
+        pytest.skip("needs cgroup v2 and a systemd that runs: see tests/vm")
+
+
 # Of the running test; what it leaves behind when it fails is ended after it.
 started: list[subprocess.Popen[bytes]] = []
 

@@ -6,16 +6,26 @@
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <utility>
 
 #include "agent/command.h"
 #include "agent/file_job.h"
+#include "agent/memory_watch.h"
 #include "agent/process_tree.h"
 
 namespace sandy::agent {
 namespace {
 
 constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
+
+int own_oom_score_adj() {
+  char text[16] = {};
+  const UniqueFd fd(::open("/proc/self/oom_score_adj", O_RDONLY | O_CLOEXEC));
+  return fd && ::read(fd.get(), text, sizeof text - 1) > 0 ? std::atoi(text) : 0;
+}
 
 int child_signals() {
   sigset_t set;
@@ -32,7 +42,9 @@ Agent::Agent(asio::io_context& io, UniqueFd socket)
       wake_(io, ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       children_(io, child_signals()),
       null_(::open("/dev/null", O_RDWR | O_CLOEXEC)),
-      quiet_(std::make_shared<wire::Quiet>(io.get_executor())) {}
+      quiet_(std::make_shared<wire::Quiet>(io.get_executor())),
+      spare_changed_(io, asio::steady_timer::time_point::max()),
+      memory_timer_(io, asio::steady_timer::time_point::max()) {}
 
 asio::thread_pool& Agent::file_pool() {
   if (!file_pool_) file_pool_ = std::make_unique<asio::thread_pool>(2);
@@ -76,6 +88,11 @@ bool Agent::configure(const wire::Frame& frame) {
     }
   }
   channel_->post({{"id", frame.id}, {"ev", "end"}, {"version", wire::kProtocolVersion}});
+  if (configuration_.watched_memory != 0) asio::co_spawn(io_, watch_memory(), asio::detached);
+  if (configuration_.command_groups) {
+    oom_score_adj_ = std::to_string(std::min(1'000, own_oom_score_adj() + 500));
+    make_spare();
+  }
   return true;
 }
 
@@ -87,7 +104,9 @@ void Agent::dispatch(wire::Frame frame) {
     return request->on_frame(std::move(frame));
   }
   const std::string_view op = frame.op();
-  if (op == "exec") {
+  if (op == "placed") {
+    on_placed(frame);
+  } else if (op == "exec") {
     sync_names();
     auto command = std::make_shared<Command>(*this, id);
     open_[id] = command;
@@ -124,9 +143,83 @@ void Agent::end(std::uint32_t id, wire::Json fields, std::vector<std::pair<wire:
 Supervisor* Agent::start_command(CommandImage image, std::shared_ptr<Command> owner, int& error_number) {
   auto supervisor = Supervisor::start(std::move(image), wake_.native_handle(), error_number);
   if (!supervisor) return nullptr;
+  memory_timer_.cancel();
   Supervisor* started = supervisor.get();
   supervised_[started->pid()] = {std::move(supervisor), std::move(owner)};
   return started;
+}
+
+void Agent::make_spare() {
+  int error_number = 0;
+  auto supervisor = Supervisor::prepare(wake_.native_handle(), error_number);
+  if (!supervisor) return;  // the next command tries again
+  spare_ = {supervisor->pid(), -1, false, 0};
+  supervised_[spare_.pid] = {std::move(supervisor), nullptr};
+}
+
+void Agent::announce_spare() {
+  if (spare_.pid < 0 || spare_.command >= 0) return;
+  spare_.command = supervised_.at(spare_.pid).supervisor->command_pid();
+  if (spare_.command >= 0) channel_->post({{"id", 0}, {"ev", "spare"}, {"pid", spare_.command}});
+}
+
+void Agent::lose(std::unique_ptr<Supervisor> supervisor) {
+  const pid_t command = supervisor->command_pid();
+  if (command > 0) lost_[command] = std::move(supervisor);
+}
+
+void Agent::on_placed(const wire::Frame& frame) {
+  if (spare_.placed || spare_.command < 0 || frame.number("pid", 0) != static_cast<std::uint64_t>(spare_.command)) return;
+  spare_.placed = true;
+  spare_.group = frame.number("group", 0);
+  spare_changed_.cancel();
+}
+
+asio::awaitable<Supervisor*> Agent::start_in_group(std::uint32_t id, CommandImage image, std::shared_ptr<Command> owner, std::uint64_t& group, int& error_number) {
+  image.oom_score_adj = oom_score_adj_;
+  while (!spare_.placed) {
+    if (owner->interrupted()) co_return nullptr;
+    if (spare_.pid < 0) make_spare();
+    if (spare_.pid < 0) {
+      error_number = EAGAIN;
+      co_return nullptr;
+    }
+    // Whoever is first has it; the others go on waiting for the next one.
+    spare_changed_.expires_at(asio::steady_timer::time_point::max());
+    co_await spare_changed_.async_wait(kNoError);
+  }
+  const auto spare = std::exchange(spare_, {});
+  auto& entry = supervised_.at(spare.pid);
+  group = spare.group;
+  if (group == 0) {
+    // There is no group to be had, and no command goes without.
+    entry.supervisor->dismiss();
+    error_number = EAGAIN;
+    co_return nullptr;
+  }
+  entry.owner = std::move(owner);
+  Supervisor* const supervisor = entry.supervisor.get();
+  supervisor->begin(std::move(image));
+  // Before the next spare is spoken of: what `sandy` hears of that while this group is nobody's, it takes for a loss.
+  channel_->post({{"id", id}, {"ev", "group"}, {"group", group}});
+  make_spare();
+  co_return supervisor;
+}
+
+asio::awaitable<void> Agent::watch_memory() {
+  constexpr auto kPeriod = std::chrono::milliseconds(100);
+  while (true) {
+    // Nothing runs: nothing to look at until something does.
+    memory_timer_.expires_at(supervised_.empty() ? asio::steady_timer::time_point::max() : asio::steady_timer::clock_type::now() + kPeriod);
+    co_await memory_timer_.async_wait(kNoError);
+    std::vector<pid_t> own{1};
+    for (const auto& [pid, entry] : supervised_) own.push_back(pid);
+    const auto killed = end_largest_above(configuration_.watched_memory, own);
+    if (!killed) continue;
+    for (const auto& [pid, entry] : supervised_) {
+      if (entry.owner) entry.owner->note_memory_kill(*killed);
+    }
+  }
 }
 
 asio::awaitable<void> Agent::watch_ends() {
@@ -135,6 +228,7 @@ asio::awaitable<void> Agent::watch_ends() {
     if (error) co_return;
     std::uint64_t count = 0;
     (void)!::read(wake_.native_handle(), &count, sizeof count);
+    announce_spare();
     for (auto& [pid, entry] : supervised_) {
       if (entry.owner && entry.supervisor->ended()) std::exchange(entry.owner, nullptr)->on_ended(*entry.supervisor);
     }
@@ -157,6 +251,18 @@ void Agent::reap() {
     int status = 0;
     const pid_t pid = ::waitpid(-1, &status, WNOHANG | __WALL);
     if (pid <= 0) break;
+    if (pid == spare_.pid) {
+      // A command has killed it (all that it can, with kill(-1)), and gets no other one for that before it is needed.
+      const auto it = supervised_.find(pid);
+      if (WIFSIGNALED(status)) {
+        strays = true;
+        lose(std::move(it->second.supervisor));
+      }
+      supervised_.erase(it);
+      spare_ = {};
+      spare_changed_.cancel();
+      continue;
+    }
     if (const auto it = supervised_.find(pid); it != supervised_.end()) {
       if (it->second.supervisor->ended()) {
         if (it->second.owner) it->second.owner->on_ended(*it->second.supervisor);
@@ -168,8 +274,10 @@ void Agent::reap() {
       strays = true;
       it->second.supervisor->note_status(status);
       if (it->second.owner) it->second.owner->on_ended(*it->second.supervisor);
+      lose(std::move(it->second.supervisor));
       supervised_.erase(it);
     } else {
+      lost_.erase(pid);
       strays = true;  // an orphan of such a supervisor; it may have siblings
     }
   }

@@ -37,6 +37,12 @@ class Agent {
 
   // Starts a command under a supervisor that belongs to `owner` until the command has ended.
   Supervisor* start_command(CommandImage image, std::shared_ptr<Command> owner, int& error_number);
+  // The same, in a control group of its own, which it waits for where none is ready; `group` is that one's number. Null, without an error: not any more, as the
+  // owner doesn't want it.
+  asio::awaitable<Supervisor*> start_in_group(std::uint32_t id, CommandImage image, std::shared_ptr<Command> owner, std::uint64_t& group, int& error_number);
+
+  // Who waits for a control group looks again.
+  void spare_changed() { spare_changed_.cancel(); }
 
   // /dev/null, and a buffer for reading pipes, which nobody keeps data in across a suspension.
   int null_fd() const { return null_.get(); }
@@ -56,6 +62,11 @@ class Agent {
   asio::awaitable<void> watch_ends();      // supervisors' eventfd
   asio::awaitable<void> watch_children();  // SIGCHLD
   void reap();
+  void make_spare();
+  void announce_spare();
+  void lose(std::unique_ptr<Supervisor> supervisor);
+  void on_placed(const wire::Frame& frame);
+  asio::awaitable<void> watch_memory();
 
   asio::io_context& io_;
   std::shared_ptr<wire::Channel> channel_;
@@ -72,6 +83,19 @@ class Agent {
     std::shared_ptr<Command> owner;  // until the command has ended
   };
   std::map<pid_t, Supervised> supervised_;  // by the supervisor's pid
+  // One that waits for the next command, with control groups.
+  struct Spare {
+    pid_t pid = -1;           // in supervised_; -1: none
+    pid_t command = -1;       // what is to be placed, once it is known
+    bool placed = false;
+    std::uint64_t group = 0;  // placed; 0: `sandy` could not
+  };
+  Spare spare_;
+  // Supervisors that were killed, by what they had started: that may still be on their stack.
+  std::map<pid_t, std::unique_ptr<Supervisor>> lost_;
+  asio::steady_timer spare_changed_;
+  asio::steady_timer memory_timer_;
+  std::string oom_score_adj_;  // of commands, with control groups
 };
 
 }  // namespace sandy::agent

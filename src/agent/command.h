@@ -24,6 +24,9 @@ class Command : public Request, public std::enable_shared_from_this<Command> {
   // Starts what `frame` asks for, and sends the request's `end` when it is over.
   void start(const wire::Frame& frame);
   void on_frame(wire::Frame frame) override;
+  bool interrupted() const { return !interruption_.empty(); }
+  // A process of some command was ended as there were too many bytes of all.
+  void note_memory_kill(const std::string& name);
 
   // The supervisor says that the command has ended (or could not be started).
   void on_ended(const Supervisor& supervisor);
@@ -42,6 +45,9 @@ class Command : public Request, public std::enable_shared_from_this<Command> {
   };
 
   bool open_streams(const wire::Frame& frame, CommandImage& image);
+  void pass_streams(const wire::Frame& frame);
+  asio::awaitable<void> start_in_group(CommandImage image, std::uint64_t timeout_ms);
+  void kill_all();
   asio::awaitable<void> read_output(std::shared_ptr<Output> output);
   asio::awaitable<bool> deliver(Output& output, std::string_view bytes);
   asio::awaitable<void> write_input();
@@ -53,6 +59,8 @@ class Command : public Request, public std::enable_shared_from_this<Command> {
   Agent& agent_;
   std::uint32_t id_;
   bool stream_ = false, tty_ = false, more_ = false;
+  bool starting_ = false;  // it waits for its control group
+  std::uint64_t group_ = 0;
   std::chrono::steady_clock::time_point started_;
   Supervisor* supervisor_ = nullptr;  // until the end
   asio::steady_timer changed_;        // wakes run()
@@ -66,6 +74,8 @@ class Command : public Request, public std::enable_shared_from_this<Command> {
   int status_ = 0, exec_errno_ = 0;
   bool chdir_failed_ = false;
   rusage usage_{};
+  std::string killed_;
+  std::uint64_t memory_kills_ = 0;
 };
 
 }  // namespace sandy::agent

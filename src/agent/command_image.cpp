@@ -1,6 +1,9 @@
 #include "agent/command_image.h"
 
+#include <sys/utsname.h>
+
 #include <cerrno>
+#include <cstdlib>
 
 #include "base/memfd.h"
 
@@ -10,6 +13,21 @@ namespace {
 // MAX_ARG_STRLEN of the kernel (execve(2)): one argument, with its NUL, has at most 32 pages.
 constexpr std::size_t kMaxArgument = 131'072;
 constexpr std::string_view kDefaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+constexpr rlim_t kOwnTasks = 16;  // ours, which count as well: the agent with its threads, supervisors
+
+// RLIMIT_NPROC is for the processes of a user in a user namespace since Linux 5.14. Before, all of the host's count.
+bool counts_processes_by_namespace() {
+  static const bool counts = [] {
+    utsname names{};
+    ::uname(&names);
+    char* at = nullptr;
+    const auto major = std::strtoul(names.release, &at, 10);
+    const auto minor = *at == '.' ? std::strtoul(at + 1, nullptr, 10) : 0;
+    return major > 5 || (major == 5 && minor >= 14);
+  }();
+  return counts;
+}
 
 bool has_nul(std::string_view text) { return text.find('\0') != std::string_view::npos; }
 
@@ -51,6 +69,7 @@ std::expected<CommandImage, int> command_image(const wire::Frame& frame, const w
   if (!image.cwd.starts_with('/')) image.cwd = configuration.cwd + "/" + image.cwd;
   image.open_files = configuration.open_files;
   image.file_size = configuration.file_size;
+  if (configuration.watched_pids != 0 && counts_processes_by_namespace()) image.processes = configuration.watched_pids + kOwnTasks;
   if (frame.flag("shell", true)) {
     if (argc != 1) return std::unexpected(EINVAL);
     const std::string_view command = cut->args[0];

@@ -80,6 +80,7 @@ asio::awaitable<void> start_and_run(asio::io_context& io, session::PlannedSandbo
   auto sandbox = co_await session::Sandbox::start(io.get_executor(), std::move(planned), std::nullopt, session::Sandbox::NetworkOptions(), kStartLimit);
   if (!sandbox) {
     out.error = sandbox.error();
+    session::Limits::shutdown();
     co_return;
   }
   std::string program = "true";
@@ -90,7 +91,10 @@ asio::awaitable<void> start_and_run(asio::io_context& io, session::PlannedSandbo
     end = co_await run_program(io, **sandbox, program);
   }
   judge(end, program, milliseconds_since(begin), out);
+  out.degraded = (*sandbox)->plan().degraded;
+  out.lost_cgroup = out.cgroup.way != plan::CgroupFacts::Way::none && !(*sandbox)->plan().cgroup;
   co_await (*sandbox)->close("doctor has seen enough");
+  session::Limits::shutdown();
 }
 
 host::StartFindings try_start(const Result<void>& bubblewrap) {
@@ -106,6 +110,7 @@ host::StartFindings try_start(const Result<void>& bubblewrap) {
     return out;
   }
   out.degraded = planned->plan.degraded;
+  out.cgroup = session::cgroups_here();
   if (const auto facts = host::host_facts()) {
     out.lost_path.emplace();
     plan::sandbox_path(*facts, planned->plan, &*out.lost_path);

@@ -373,6 +373,7 @@ int status_of(const Json& end, const ForegroundOptions& options, const std::stri
     }
     return static_cast<int>(number("code"));
   }
+  if (reason == "out_of_memory") return 128 + SIGKILL;
   if (reason == "signalled") {
     const auto signal = static_cast<int>(number("signal"));
     if (signal == SIGSYS) note("killed for a system call that the seccomp policy doesn't allow (32-bit programs are not supported)");
@@ -399,7 +400,6 @@ int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptio
   }
   auto planned = session::plan_here(policy, {options.policy_file, options.audit});
   if (!planned) return could_not_start(planned.error());
-  const auto degraded = planned->plan.degraded;
   const std::string cwd = planned->plan.cwd;
   // Never destroyed: it is stopped with work in it, and the thread that removes directories gives back its hold on it at a time of its own.
   static asio::io_context& io = *new asio::io_context(1);
@@ -415,15 +415,18 @@ int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptio
         if (!sandbox) {
           could_not_start(sandbox.error());
           co_await session::Network::shutdown();
+          session::Limits::shutdown();
           co_return;
         }
         for (const auto& [host_port, port] : (*sandbox)->published()) note("port " + std::to_string(port) + " of the sandbox is 127.0.0.1:" + std::to_string(host_port));
         const Json end = co_await foreground->run(*sandbox);
         status = foreground->output_error() != 0 ? kCouldNotStart : status_of(end, options, cwd, foreground->cancelled_by());
         note_denials(end);
+        for (const auto& text : end.value("limit_notes", Json::array())) note(text.get<std::string>());
         // Both at a time: the sandbox leaves its network first.
         co_await ((*sandbox)->close("the command has ended") && session::Network::shutdown());
-        outcome.write(end, status, degraded);
+        session::Limits::shutdown();
+        outcome.write(end, status, (*sandbox)->plan().degraded);
       },
       [&](std::exception_ptr failure) {
         // Values of another type than the protocol's: nlohmann::json throws.

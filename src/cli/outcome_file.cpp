@@ -36,7 +36,7 @@ void OutcomeFile::write_text(const nlohmann::json& value) const {
 void OutcomeFile::write(const nlohmann::json& end, int status, const std::vector<std::string>& degraded) const {
   nlohmann::json out{{"exit_status", status}, {"degraded", degraded}};
   // What comes from the sandbox can't take the place of what we say.
-  for (const char* key : {"reason", "code", "signal", "core", "errno", "cwd", "omitted", "wall_ms", "user_ms", "system_ms", "max_rss_kib", "error", "detail", "wall_time", "denials", "more_denials"}) {
+  for (const char* key : {"reason", "code", "signal", "core", "errno", "cwd", "omitted", "wall_ms", "user_ms", "system_ms", "max_rss_kib", "memory_peak", "cpu_us", "throttled_us", "oom_kills", "limit_notes", "error", "detail", "wall_time", "denials", "more_denials"}) {
     if (const auto it = end.find(key); it != end.end()) out[key] = *it;
   }
   write_text(out);

@@ -83,7 +83,7 @@ std::vector<Capability> examine_machine(const BubblewrapExamination& bubblewrap,
   }
   out.push_back(wsl(wsl_facts()));
   out.push_back(landlock());
-  out.push_back(cgroup_limits(start.degraded));
+  out.push_back(cgroup_limits(start.cgroup, start.lost_cgroup, start.degraded));
   out.push_back(network_allowlist());
   return reconcile(std::move(out), !start.error);
 }

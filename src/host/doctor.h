@@ -7,6 +7,7 @@
 
 #include "host/bubblewrap_capabilities.h"
 #include "host/capability.h"
+#include "plan/host_facts.h"
 
 namespace sandy::host {
 
@@ -14,7 +15,9 @@ namespace sandy::host {
 struct StartFindings {
   std::optional<Error> error;         // nothing: a whole sandbox started, and a command ran in it
   std::string detail;                 // what was seen of it; only without an error
-  std::vector<std::string> degraded;  // of its plan
+  std::vector<std::string> degraded;  // of its plan, as it was carried out
+  plan::CgroupFacts cgroup;
+  bool lost_cgroup = false;           // it was planned with control groups, and did without
   std::optional<std::vector<std::string>> lost_path;  // plan::sandbox_path's; nothing where there was no plan
 };
 

@@ -55,6 +55,8 @@ plan::HostFacts caller_facts() {
   facts.gid = ::getegid();
   facts.home = home_directory();
   facts.can_idmap = facts.uid == 0;
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0) facts.ram = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
   if (auto state = resolve_path(StateDirectory::likely_path())) facts.state_dir = std::move(*state);
   facts.environment = caller_environment();
   (void)add_path(facts.home, facts);  // it need not be there

@@ -47,8 +47,8 @@ Result<UniqueFd> open_slot(const plan::SandboxPlan& plan, const plan::FdSlot& sl
 
 Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string& id, std::string_view seccomp) {
   LaunchedSandbox launched;
-  // Without root and a network there is nothing to prepare, and bubblewrap is started at once.
-  const bool prepared = plan.host_ids || plan.network;
+  // Without root, a network and control groups there is nothing to prepare, and bubblewrap is started at once.
+  const bool prepared = plan.host_ids || plan.network || plan.cgroup;
   std::string program = plan.bwrap;
   std::vector<std::string> argv{plan.bwrap};
   if (prepared) {
@@ -72,7 +72,7 @@ Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string&
     launched.directory = std::make_unique<SandboxDirectory>(std::move(*directory));
   }
 
-  const int network_number = kFirstSlot + static_cast<int>(plan.slots.size()), first_free = network_number + 1;
+  const int network_number = kFirstSlot + static_cast<int>(plan.slots.size()), wait_number = network_number + 1, first_free = wait_number + 1;
   std::vector<UniqueFd> slots;
   std::vector<int> numbers;
   auto keep = [&](UniqueFd fd) -> Result<UniqueFd> {
@@ -123,6 +123,15 @@ Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string&
     argv.insert(argv.end(), {"--network", std::to_string(network_number)});
     if (!plan.network->publish.empty()) argv.insert(argv.end(), {"--inward", std::to_string(kInwardSockets)});
   }
+  UniqueFd wait_high;
+  if (plan.cgroup) {
+    if (::pipe2(pipe, O_CLOEXEC) != 0) return fail("pipe", errno_text(errno));
+    launched.go.reset(pipe[1]);
+    auto high = keep(UniqueFd(pipe[0]));
+    if (!high) return std::unexpected(high.error());
+    wait_high = std::move(*high);
+    argv.insert(argv.end(), {"--wait", std::to_string(wait_number)});
+  }
   if (prepared) argv.insert(argv.end(), {"--", plan.bwrap});
   argv.insert(argv.end(), {"--args", std::to_string(kArguments), "--", plan::kAgentPath});
   Spawn actions;
@@ -133,6 +142,7 @@ Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string&
   actions.dup(arguments_high->get(), kArguments);
   for (std::size_t i = 0; i < slots.size(); ++i) actions.dup(slots[i].get(), numbers[i]);
   if (network_high) actions.dup(network_high.get(), network_number);
+  if (wait_high) actions.dup(wait_high.get(), wait_number);
   auto child = actions.run(program, argv);
   if (!child) return std::unexpected(child.error());
   launched.pid = child->pid;

@@ -20,6 +20,7 @@ struct LaunchedSandbox {
   pid_t pid = -1;         // of bubblewrap, our child
   UniqueFd pidfd;         // readable when it has ended
   UniqueFd agent;         // our end of the agent's socket
+  UniqueFd go;            // where the plan has control groups: it waits for a byte over this, and ends where that is closed instead
   UniqueFd network;       // where the plan has a network: the sockets that listen there come over it (launcher/network.h)
   UniqueFd messages;      // read end of the launcher's and bubblewrap's stderr
   std::unique_ptr<SandboxDirectory> directory;  // where the plan has one

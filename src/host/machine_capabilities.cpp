@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 using State = CapabilityState;
 
 constexpr const char* kEvery = "every sandbox";
-constexpr long kCgroup2 = 0x63677270, kTmpfs = 0x01021994, kV9fs = 0x01021997;  // statfs(2)
+constexpr long kV9fs = 0x01021997;  // statfs(2)
 constexpr std::uint64_t kLittleSpace = 64 << 20;
 
 long file_system_of(const char* path) {
@@ -179,31 +179,38 @@ Capability sandbox_user() {
   return out;
 }
 
-Capability cgroup_limits(const std::vector<std::string>& degraded) {
-  Capability out{.name = "cgroup limits", .state = State::missing, .detail = "not in this version of Sandy", .needs = "limits.memory, swap, cpus, pids and io", .fix = {}};
-  const bool unified = file_system_of("/sys/fs/cgroup") == kCgroup2;
-  out.detail += "; this host has ";
-  if (unified) {
-    out.detail += "cgroup v2";
-    const std::string controllers = read_line("/sys/fs/cgroup/cgroup.controllers");
-    if (!controllers.empty()) out.detail += " (" + printable(controllers) + ")";
-  } else if (file_system_of("/sys/fs/cgroup/unified") == kCgroup2) {
-    out.detail += "cgroup v1 and v2 side by side (hybrid)";
-  } else if (file_system_of("/sys/fs/cgroup") == kTmpfs) {
-    out.detail += "cgroup v1";
+Capability cgroup_limits(const plan::CgroupFacts& facts, bool lost, const std::vector<std::string>& degraded) {
+  using Way = plan::CgroupFacts::Way;
+  Capability out{.name = "cgroup limits", .state = State::ok, .detail = {}, .needs = "limits.memory, swap, cpus, pids and io", .fix = {}};
+  std::string can;
+  const auto add = [&](bool there, const char* name) {
+    if (there) can += (can.empty() ? "" : ", ") + std::string(name);
+  };
+  add(facts.memory, "memory");
+  add(facts.swap, "swap");
+  add(facts.cpus, "cpus");
+  add(facts.pids, "pids");
+  add(facts.io, "io");
+  if (facts.way == Way::none) {
+    out.state = State::missing;
+    out.detail = facts.why.empty() ? "nobody has looked for them" : facts.why;
+    out.fix = (facts.fix.empty() ? "run sandy doctor" : facts.fix) + "; until then, a policy that sets such a limit starts with limits.best_effort (--best-effort), unlimited";
   } else {
-    out.detail += "no cgroup file system at /sys/fs/cgroup";
+    out.detail = (facts.way == Way::systemd ? "by a scope of the user's service manager: " : "by a control group in " + printable(facts.parent) + ": ") + can;
+    if (lost) {
+      out.state = State::missing;
+      out.detail = "the service manager did not make a scope for a sandbox that was tried";
+      out.fix = "look at `systemctl --user status`, and at what `sandy run --memory 1G -- true` says";
+    } else if (!facts.why.empty()) {
+      out.state = State::limited;
+      out.detail += "; " + facts.why;
+      out.fix = facts.fix;
+    }
   }
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
-  const std::string bus = (runtime != nullptr && runtime[0] == '/' ? std::string(runtime) : "/run/user/" + std::to_string(::geteuid())) + "/bus";
-  struct stat st{};
-  const bool has_bus = ::stat(bus.c_str(), &st) == 0 && S_ISSOCK(st.st_mode);
-  out.detail += has_bus ? ", and the user manager's bus at " + printable(bus) : ", and no user manager's bus at " + printable(bus);
   if (!degraded.empty()) {
     out.detail += "; so not enforced:";
     for (const auto& key : degraded) out.detail += " " + printable(key);
   }
-  out.fix = "nothing on this machine; a policy that sets such a limit starts with limits.best_effort (--best-effort), unlimited";
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/capability.h"
+#include "plan/host_facts.h"
 
 namespace sandy::host {
 
@@ -20,8 +21,8 @@ Capability state_directory();
 Capability own_programs();
 // The user that the sandbox's processes have on the host.
 Capability sandbox_user();
-// What cgroups the host has, which this version makes no use of. `degraded`: the limits that are not enforced for it.
-Capability cgroup_limits(const std::vector<std::string>& degraded);
+// What control groups can limit. `lost`: a sandbox that was tried did without them. `degraded`: the limits that were not enforced for it.
+Capability cgroup_limits(const plan::CgroupFacts& facts, bool lost, const std::vector<std::string>& degraded);
 
 // Pure.
 Capability kernel_release(std::string_view release);  // uname(2)

@@ -1,16 +1,18 @@
 // sandy-launch: prepares what bubblewrap can't, and becomes it. Single-threaded, static and small.
 //
-//   sandy-launch [--user UID:GID] [--stage FD | --idmap FD]... [--network FD [--inward COUNT]] -- BWRAP ARGUMENT...
+//   sandy-launch [--user UID:GID] [--stage FD | --idmap FD]... [--network FD [--inward COUNT]] [--wait FD] -- BWRAP ARGUMENT...
 //   sandy-launch --try-network
 //   sandy-launch --version
 //
 // Should: as root, put the tree behind each FD where the sandbox's user can reach it, with --idmap also with that user in the place of the
 // tree's owner, and then become that user for good; with --network, enter a network namespace of the sandbox's own and send the
-// sockets that listen there over FD, and COUNT pairs of others with which to connect to servers in it. Mustn't: read a policy, decide anything, write anywhere. A failure is one line on
+// sockets that listen there over FD, and COUNT pairs of others with which to connect to servers in it; with --wait, go on only once a byte has come over FD: until then its caller
+// puts it where bubblewrap, and all that this starts, is to be. Mustn't: read a policy, decide anything, write anywhere. A failure is one line on
 // stderr, and status 1. Its caller's end needs no watching: then the agent's socket is closed, and what was started here ends by itself.
 #include <grp.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "launcher/die.h"
 #include "launcher/network.h"
@@ -38,7 +40,7 @@ int main(int argc, char** argv) {
   constexpr int kMaxTrees = 4096;
   bool switch_user = false;
   unsigned user = 0, group = 0;
-  int network = -1;
+  int network = -1, wait = -1;
   unsigned inward = 0;
   static Tree trees[kMaxTrees];
   int tree_count = 0;
@@ -62,6 +64,8 @@ int main(int argc, char** argv) {
       trees[tree_count++] = {static_cast<int>(parse_number(argv[i + 1], &end)), argv[i][2] == 'i', -1, false};
     } else if (strcmp(argv[i], "--network") == 0) {
       network = static_cast<int>(parse_number(argv[i + 1], &end));
+    } else if (strcmp(argv[i], "--wait") == 0) {
+      wait = static_cast<int>(parse_number(argv[i + 1], &end));
     } else if (strcmp(argv[i], "--inward") == 0) {
       inward = parse_number(argv[i + 1], &end);
       if (inward > kMaxInward) parse_number("", &end);
@@ -70,9 +74,9 @@ int main(int argc, char** argv) {
       die(argv[i]);
     }
   }
-  if (i + 1 >= argc || strcmp(argv[i], "--") != 0 || (!switch_user && (network < 0 || tree_count > 0))) {
+  if (i + 1 >= argc || strcmp(argv[i], "--") != 0 || (!switch_user && tree_count > 0)) {
     errno = EINVAL;
-    die("usage: sandy-launch [--user UID:GID] [--stage FD | --idmap FD]... [--network FD [--inward COUNT]] -- BWRAP ARGUMENT...");
+    die("usage: sandy-launch [--user UID:GID] [--stage FD | --idmap FD]... [--network FD [--inward COUNT]] [--wait FD] -- BWRAP ARGUMENT...");
   }
   char** program = argv + i + 1;
 
@@ -87,6 +91,13 @@ int main(int argc, char** argv) {
     if (switch_user && prctl(PR_SET_DUMPABLE, 1) != 0) die("prctl");
     enter_network(network, inward);
     close(network);
+  }
+  if (wait >= 0) {
+    char byte = 0;
+    ssize_t n = 0;
+    while ((n = read(wait, &byte, 1)) < 0 && errno == EINTR) {}
+    if (n != 1) return 1;  // its caller is gone, or doesn't want it any more
+    close(wait);
   }
   // With --network, this drops the capabilities over that network: they don't outlive execve for another user than its root.
   char* environment[] = {nullptr};

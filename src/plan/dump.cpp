@@ -52,6 +52,24 @@ std::string shown_variable(const SandboxPlan& plan, const std::string& variable)
   return printable(is_private ? name + "=(from the policy)" : variable);
 }
 
+std::vector<std::pair<const char*, Json>> cgroup_limits(const CgroupPlan& plan) {
+  std::vector<std::pair<const char*, Json>> out;
+  const auto add = [&](const char* key, const auto& value) {
+    if (value) out.emplace_back(key, *value);
+  };
+  add("memory", plan.memory);
+  add("swap", plan.swap);
+  add("cpus", plan.cpus);
+  add("pids", plan.pids);
+  add("io_read", plan.io_read);
+  add("io_write", plan.io_write);
+  return out;
+}
+
+std::string way_words(const CgroupPlan& plan) {
+  return plan.way == CgroupFacts::Way::systemd ? "a scope of systemd" : "a control group in " + printable(plan.parent);
+}
+
 std::string seccomp_line(const policy::Seccomp& seccomp) {
   std::string line = seccomp.base == policy::SeccompBase::file ? "file " + printable(seccomp.file)
                      : seccomp.base == policy::SeccompBase::strict ? "strict" : "default";
@@ -96,6 +114,10 @@ std::string dump_text(const SandboxPlan& plan, const std::vector<std::string>& s
   if (plan.open_files != 0) out += "  open_files " + std::to_string(plan.open_files) + "\n";
   if (plan.file_size != 0) out += "  file_size " + std::to_string(plan.file_size) + "\n";
   if (plan.wall_time_ms != 0) out += "  wall_time_ms " + std::to_string(plan.wall_time_ms) + "\n";
+  if (plan.cgroup) {
+    for (const auto& [key, value] : cgroup_limits(*plan.cgroup)) out += std::string("  ") + key + " " + value.dump() + "\n";
+    out += std::string("  enforced by ") + way_words(*plan.cgroup) + "\n";
+  }
   for (const auto& key : plan.degraded) out += "degraded: " + key + "\n";
   return out;
 }
@@ -137,6 +159,10 @@ std::string dump_json(const SandboxPlan& plan, const std::vector<std::string>& s
   if (plan.open_files != 0) limits["open_files"] = plan.open_files;
   if (plan.file_size != 0) limits["file_size"] = plan.file_size;
   if (plan.wall_time_ms != 0) limits["wall_time_ms"] = plan.wall_time_ms;
+  if (plan.cgroup) {
+    for (const auto& [key, value] : cgroup_limits(*plan.cgroup)) limits[key] = value;
+    limits["enforced_by"] = way_words(*plan.cgroup);
+  }
   out["limits"] = std::move(limits);
   out["degraded"] = plan.degraded;
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

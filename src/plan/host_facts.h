@@ -26,6 +26,21 @@ struct HostPath {
   bool operator==(const HostPath&) const = default;
 };
 
+// Whether, and how, this host lets us have control groups of our own (cgroups(7)).
+struct CgroupFacts {
+  enum class Way {
+    none,
+    systemd,    // a scope of the caller's service manager
+    delegated,  // a directory below `parent`, which was delegated to us
+  };
+  Way way = Way::none;
+  bool memory = false, swap = false, cpus = false, pids = false, io = false;  // what can be limited there
+  std::string parent;  // delegated
+  std::string why;     // there is none, or not all of them
+  std::string fix;     // what gets them
+  bool operator==(const CgroupFacts&) const = default;
+};
+
 struct HostFacts {
   std::uint32_t uid = 0, gid = 0;          // of the caller
   std::string home;                        // of the caller, as $HOME has it
@@ -37,6 +52,8 @@ struct HostFacts {
   HostPath state_dir;                      // Sandy's own: hidden where a rule would show it
   std::vector<std::string> sockets;        // canonical paths of those that somebody is bound to, in what the plan may show; sorted
   std::vector<HostPath> kept;              // what decides the next start (Sandy's programs, policy files): never writable but by a rule that names it
+  CgroupFacts cgroup;
+  std::uint64_t ram = 0;                   // bytes
   bool can_idmap = false;                  // as root: may make id-mapped mounts (mount_setattr(2))
 };
 

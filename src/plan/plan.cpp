@@ -30,6 +30,30 @@ std::string bwrap_remedy(const std::vector<std::string>& lacking) {
          "apt-get update && sudo apt-get install bubblewrap";
 }
 
+std::uint64_t default_memory(std::uint64_t ram) {
+  constexpr std::uint64_t kMost = std::uint64_t{4} << 30;
+  return ram == 0 ? kMost : std::min(ram / 2, kMost);
+}
+
+namespace {
+
+std::optional<CgroupPlan> plan_cgroup(const policy::Limits& limits, const HostFacts& facts) {
+  const auto& here = facts.cgroup;
+  if (here.way == CgroupFacts::Way::none) return {};
+  CgroupPlan out;
+  out.way = here.way;
+  out.parent = here.parent;
+  if (here.memory) out.memory = limits.memory.value_or(default_memory(facts.ram));
+  if (here.swap) out.swap = limits.swap.value_or(kDefaultSwap);
+  if (here.cpus) out.cpus = limits.cpus;
+  if (here.pids) out.pids = limits.pids.value_or(kDefaultPids);
+  if (here.io) out.io_read = limits.io_read;
+  if (here.io) out.io_write = limits.io_write;
+  return out;
+}
+
+}  // namespace
+
 std::vector<std::string> rule_lines(const policy::Network& network) {
   std::vector<std::string> out;
   for (const auto& rule : network.allow) out.push_back("allow " + rule.text());
@@ -50,8 +74,13 @@ Result<SandboxPlan> make_plan(const policy::SandboxPolicy& policy, const HostFac
     return fail("bubblewrap", printable(facts.bwrap) + " is too old: it lacks " + names, bwrap_remedy(lacking));
   }
   if (auto r = check_resolved(policy->filesystem, facts); !r) return std::unexpected(r.error());
+  plan.cgroup = plan_cgroup(policy->limits, facts);
+  if (!plan.cgroup || !plan.cgroup->memory) plan.watched_memory = policy->limits.memory.value_or(default_memory(facts.ram));
+  if (!plan.cgroup || !plan.cgroup->pids) plan.watched_pids = policy->limits.pids.value_or(kDefaultPids);
   if (auto r = plan_filesystem(policy.fields(), facts, plan); !r) return std::unexpected(r.error());
   if (policy->network.mode == policy::NetworkMode::allowlist) plan.network = NetworkPlan{rule_lines(policy->network), policy->network.publish};
+  const auto& workspace = policy->filesystem.workspace;
+  plan.io_path = workspace.mode == policy::WorkspaceMode::bind ? workspace.path : facts.state_dir.canonical;
   plan.cwd = policy->process.cwd.empty() ? plan.workspace : policy->process.cwd;
   plan.hostname = policy->process.hostname;
   plan.uid = policy->process.uid;

@@ -65,6 +65,17 @@ struct NetworkPlan {
   bool operator==(const NetworkPlan&) const = default;
 };
 
+// What the kernel's control groups enforce. A default that this host can't have is not here, but in SandboxPlan::degraded.
+struct CgroupPlan {
+  CgroupFacts::Way way = CgroupFacts::Way::none;
+  std::string parent;                              // CgroupFacts::parent
+  std::optional<std::uint64_t> memory, swap;       // bytes
+  std::optional<double> cpus;                      // cores
+  std::optional<std::uint64_t> pids;               // of commands: processes and threads
+  std::optional<std::uint64_t> io_read, io_write;  // bytes a second
+  bool operator==(const CgroupPlan&) const = default;
+};
+
 enum class RootKind {
   private_directory,  // a writable directory in the state directory: unknown top-level names belong to the workspace
   tmpfs,              // read-only once it is built
@@ -77,6 +88,11 @@ struct SandboxPlan {
   std::optional<EtcView> etc;  // nothing where the policy shows all of the host's /etc
   std::vector<HiddenSocket> hidden_sockets;
   std::optional<NetworkPlan> network;
+  std::optional<CgroupPlan> cgroup;  // nothing: no limits but those of the agent
+  // What no control group enforces, the agent does as well as it can: it looks at the memory of processes from time to time, and gives commands an RLIMIT_NPROC.
+  // 0: none. These stand in `degraded`.
+  std::uint64_t watched_memory = 0, watched_pids = 0;
+  std::string io_path;         // on the host: what limits of I/O are for is the disk that this is on
   std::string workspace;       // in the sandbox
   std::string home, cwd;
   std::string hostname;
@@ -95,6 +111,10 @@ struct SandboxPlan {
 
 // The error names the policy's key, the reason, and what to do.
 Result<SandboxPlan> make_plan(const policy::SandboxPolicy& policy, const HostFacts& facts);
+
+// Limits that stand where a policy names none, and the host can enforce them.
+std::uint64_t default_memory(std::uint64_t ram);
+inline constexpr std::uint64_t kDefaultSwap = 0, kDefaultPids = 1'024;
 
 // The policy's rules as the proxy reads them (NetworkPlan::rules).
 std::vector<std::string> rule_lines(const policy::Network& network);

@@ -18,7 +18,8 @@ struct Enforcement {
   bool pids = false;
   bool io = false;
   // Why not, for messages.
-  std::string reason = "needs a cgroup, and this version can't make one yet";
+  std::string reason = "needs a control group, and nobody has looked for one";
+  std::string fix;
 };
 
 struct UnenforceableLimit {

@@ -48,7 +48,7 @@ class Validator {
       if (limit.by_hand && !fields.limits.best_effort) {
         const Text text = as_written(limit.key);
         return fail(quoted(text.key, text.value), enforcement_.reason,
-                    "leave it out, or set limits.best_effort to run without it");
+                    (enforcement_.fix.empty() ? "" : enforcement_.fix + "; or ") + "leave it out, or set limits.best_effort to run without it");
       }
       degraded.emplace_back(limit.key);
     }

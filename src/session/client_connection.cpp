@@ -1,6 +1,7 @@
 #include "session/client_connection.h"
 
 #include "plan/dump.h"
+#include "session/usage.h"
 
 namespace sandy::session {
 namespace {
@@ -68,6 +69,10 @@ asio::awaitable<void> ClientConnection::handle(wire::Frame frame) {
     show_plan(frame);
   } else if (op == "network") {
     co_await change_rules(frame);
+  } else if (op == "limits") {
+    co_await change_limits(frame);
+  } else if (op == "stats") {
+    tell_usage(frame);
   } else if (op == "questions") {
     co_await take_questions(frame);
   } else if (op == "close") {
@@ -139,6 +144,26 @@ asio::awaitable<void> ClientConnection::change_rules(const wire::Frame& frame) {
   const auto done = co_await sandbox->add_rules(std::string(list), std::move(rules));
   if (!done) co_return end_error(frame.id, "policy", done.error().text());
   end(frame.id, wire::Json::object());
+}
+
+asio::awaitable<void> ClientConnection::change_limits(const wire::Frame& frame) {
+  const auto cut = frame.cut();
+  const auto sandbox = server_.find(frame.word("sandbox"));
+  if (!sandbox || !sandbox->alive()) co_return end_error(frame.id, "no_sandbox", sandbox ? sandbox->end_reason() : "there is no such sandbox, or it was closed");
+  if (!cut || cut->args.size() != 1) co_return end_error(frame.id, "policy", "limits needs a policy of nothing but limits");
+  const auto limits = parse_running_limits(cut->args[0]);
+  if (!limits) co_return end_error(frame.id, "policy", limits.error().text());
+  const auto done = co_await sandbox->set_limits(*limits);
+  if (!done) co_return end_error(frame.id, "policy", done.error().text());
+  end(frame.id, wire::Json::object());
+}
+
+void ClientConnection::tell_usage(const wire::Frame& frame) {
+  const auto sandbox = server_.find(frame.word("sandbox"));
+  if (!sandbox || !sandbox->alive()) return end_error(frame.id, "no_sandbox", sandbox ? sandbox->end_reason() : "there is no such sandbox, or it was closed");
+  const auto usage = sandbox->usage();
+  if (!usage) return end_error(frame.id, "no_cgroup", "this sandbox has no control group that counts: " + cgroups_here().why);
+  end(frame.id, usage_json(*usage, sandbox->plan().cgroup));
 }
 
 void ClientConnection::end_hello(std::uint32_t id) {

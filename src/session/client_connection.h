@@ -24,6 +24,8 @@ class ClientConnection : public EventSink, public std::enable_shared_from_this<C
   asio::awaitable<void> take_questions(const wire::Frame& frame);
   void ask(std::uint32_t question, const std::string& target);
   asio::awaitable<void> change_rules(const wire::Frame& frame);
+  asio::awaitable<void> change_limits(const wire::Frame& frame);
+  void tell_usage(const wire::Frame& frame);
   void show_plan(const wire::Frame& frame);
   void forward(wire::Frame frame);
   void end(std::uint32_t id, wire::Json fields, std::string payload = {});

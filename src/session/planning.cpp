@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/unique_fd.h"
+#include "cgroup/support.h"
 #include "host/facts.h"
 #include "host/path_resolver.h"
 #include "host/programs.h"
@@ -16,6 +17,7 @@
 #include "plan/resolved_paths.h"
 #include "plan/seccomp/seccomp_compile.h"
 #include "policy/json_reader.h"
+#include "policy/settings.h"
 #include "policy/validate.h"
 #include "session/network.h"
 
@@ -75,8 +77,25 @@ Result<std::string> compile_filter(const policy::Seccomp& policy) {
 
 // What doesn't depend on the policy is the same while we run.
 const Result<plan::HostFacts>& common_facts() {
-  static const Result<plan::HostFacts> facts = host::host_facts();
+  static const Result<plan::HostFacts> facts = [] {
+    auto found = host::host_facts();
+    if (found) found->cgroup = cgroups_here();
+    return found;
+  }();
   return facts;
+}
+
+policy::Enforcement enforcement_here() {
+  const auto& facts = cgroups_here();
+  policy::Enforcement out;
+  out.memory = facts.memory;
+  out.swap = facts.swap;
+  out.cpus = facts.cpus;
+  out.pids = facts.pids;
+  out.io = facts.io;
+  out.reason = "needs a control group: " + facts.why;
+  out.fix = facts.fix;
+  return out;
 }
 
 }  // namespace
@@ -94,7 +113,7 @@ policy::Caller this_caller() {
   return {.home = host::home_directory(), .cwd = error ? std::string() : cwd.string(), .state_dir = host::StateDirectory::likely_path(), .uid = ::geteuid()};
 }
 
-Result<policy::SandboxPolicy> validate_here(const policy::PolicyDraft& draft) { return policy::validate(draft, this_caller()); }
+Result<policy::SandboxPolicy> validate_here(const policy::PolicyDraft& draft) { return policy::validate(draft, this_caller(), enforcement_here()); }
 
 Result<std::vector<policy::Weakening>> weakenings_here(const policy::SandboxPolicy& policy) {
   plan::HostFacts facts = host::caller_facts();
@@ -118,6 +137,22 @@ Result<std::vector<std::string>> missing_here(const policy::SandboxPolicy& polic
   if (filesystem.workspace.mode == policy::WorkspaceMode::bind) look("filesystem.workspace.path", filesystem.workspace.path);
   for (const auto& rule : filesystem.rules) look(rule.key, rule.path);
   return out;
+}
+
+const plan::CgroupFacts& cgroups_here() {
+  static const plan::CgroupFacts facts = cgroup::find_support();
+  return facts;
+}
+
+Result<policy::Limits> parse_running_limits(std::string_view json) {
+  auto draft = policy::read_policy(json);
+  if (!draft) return std::unexpected(draft.error());
+  auto limits = policy::check_limits(draft->limits);
+  if (!limits) return std::unexpected(limits.error());
+  if (limits->wall_time_ms || limits->open_files || limits->file_size || limits->tmp_size) {
+    return fail("limits", "wall_time, open_files, file_size and tmp_size can't be changed while a sandbox runs", "make another sandbox");
+  }
+  return limits;
 }
 
 Result<void> check_machine() {

@@ -32,6 +32,12 @@ Result<std::vector<policy::Weakening>> weakenings_here(const policy::SandboxPoli
 // Whether this machine has what a sandbox of any policy needs, as far as that is known without starting one.
 Result<void> check_machine();
 
+// A policy that has nothing but the limits that a sandbox can be given while it runs.
+Result<policy::Limits> parse_running_limits(std::string_view json);
+
+// What this machine's control groups can limit.
+const plan::CgroupFacts& cgroups_here();
+
 // Paths of the policy that are not there on this host, "KEY: PATH" each: a sandbox would not start.
 Result<std::vector<std::string>> missing_here(const policy::SandboxPolicy& policy);
 

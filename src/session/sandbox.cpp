@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/random.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -91,13 +92,22 @@ asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_ex
   if (!launched) co_return std::unexpected(launched.error());
   self->launched_ = std::move(*launched);
   self->ended_.assign(self->launched_.pidfd.release());
+  if (self->planned_.plan.cgroup) {
+    if (auto entered = co_await self->enter_cgroup(); !entered) {
+      self->launched_.go.reset();  // it ends by itself
+      co_await self->wait_for_exit(kExitLimit);
+      host::remove_placeholders(self->planned_.plan.hidden_sockets);
+      co_return std::unexpected(entered.error());
+    }
+  }
   self->channel_ = wire::Channel::make(executor, std::move(self->launched_.agent), wire::kMaxReplyPayload);
   self->post_configuration();
   const auto open_first = [&] {
     if (first) self->add(std::move(first->header), std::move(first->payload), std::move(first->sink));
   };
-  // With a network, nothing runs before that is there.
-  if (!self->network_) open_first();
+  // With a network, nothing runs before that is there; and what bubblewrap has left for a socket that went away, no command sees.
+  const bool at_once = !self->network_ && self->planned_.plan.hidden_sockets.empty();
+  if (at_once) open_first();
   auto answered = co_await self->handshake(limit);
   Result<void> network_ready;
   if (self->network_) network_ready = co_await self->network_->ready();
@@ -115,13 +125,43 @@ asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_ex
     host::remove_placeholders(self->planned_.plan.hidden_sockets);
     co_return std::unexpected(host::explain_start_failure(self->planned_.plan, messages, answered.error()));
   }
-  if (self->network_) open_first();
   self->launched_.mark.remove();
   host::remove_placeholders(self->planned_.plan.hidden_sockets);
+  if (!at_once) open_first();
   self->alive_ = true;
   asio::co_spawn(executor, [self] { return self->read_events(); }, asio::detached);
   if (self->planned_.plan.wall_time_ms != 0) asio::co_spawn(executor, [self] { return self->limit_life(); }, asio::detached);
   co_return self;
+}
+
+asio::awaitable<Result<void>> Sandbox::enter_cgroup() {
+  auto& plan = planned_.plan;
+  auto group = co_await cgroup::SandboxCgroup::make(executor_, *plan.cgroup, id_, launched_.pid, plan.io_path);
+  if (group) {
+    limits_ = Limits::make(executor_, std::move(*group));
+  } else {
+    // What was set by hand is not left out in silence; the defaults are, and stand in `degraded`.
+    const auto& limits = planned_.policy->limits;
+    const std::pair<const char*, bool> by_hand[] = {{"limits.memory", limits.memory.has_value()}, {"limits.swap", limits.swap.has_value()}, {"limits.cpus", limits.cpus.has_value()},
+                                                    {"limits.pids", limits.pids.has_value()}, {"limits.io_read", limits.io_read.has_value()},
+                                                    {"limits.io_write", limits.io_write.has_value()}};
+    for (const auto& [key, set] : by_hand) {
+      if (set && !limits.best_effort) co_return fail(key, group.error().what + ": " + group.error().why, group.error().fix);
+    }
+    const auto& lost = *plan.cgroup;
+    const std::pair<const char*, bool> planned[] = {{"limits.memory", lost.memory.has_value()}, {"limits.swap", lost.swap.has_value()}, {"limits.cpus", lost.cpus.has_value()},
+                                                    {"limits.pids", lost.pids.has_value()}, {"limits.io_read", lost.io_read.has_value()}, {"limits.io_write", lost.io_write.has_value()}};
+    for (const auto& [key, set] : planned) {
+      if (set) plan.degraded.emplace_back(key);
+    }
+    plan.watched_memory = lost.memory.value_or(plan.watched_memory);
+    plan.watched_pids = lost.pids.value_or(plan.watched_pids);
+    plan.cgroup.reset();
+  }
+  // Now it is where it is to be: it becomes bubblewrap.
+  (void)!::write(launched_.go.get(), "g", 1);
+  launched_.go.reset();
+  co_return Result<void>();
 }
 
 void Sandbox::post_configuration() {
@@ -135,6 +175,9 @@ void Sandbox::post_configuration() {
   configuration.workspace_names = plan.root == plan::RootKind::private_directory;
   configuration.open_files = plan.open_files;
   configuration.file_size = plan.file_size;
+  configuration.watched_memory = plan.watched_memory;
+  configuration.watched_pids = plan.watched_pids;
+  configuration.command_groups = limits_ != nullptr;
   auto frame = wire::encode_configuration(configuration);
   channel_->post(frame.header, frame.payload);
 }
@@ -260,6 +303,33 @@ asio::awaitable<Result<void>> Sandbox::add_rules(std::string list, std::vector<s
   co_return Result<void>();
 }
 
+asio::awaitable<Result<void>> Sandbox::set_limits(policy::Limits limits) {
+  if (!limits_) co_return fail("limits", "this sandbox has no control group", cgroups_here().fix);
+  const auto& here = cgroups_here();
+  const std::tuple<const char*, bool, bool> wanted[] = {{"limits.memory", limits.memory.has_value(), here.memory}, {"limits.swap", limits.swap.has_value(), here.swap},
+                                                        {"limits.cpus", limits.cpus.has_value(), here.cpus},       {"limits.pids", limits.pids.has_value(), here.pids},
+                                                        {"limits.io_read", limits.io_read.has_value(), here.io},   {"limits.io_write", limits.io_write.has_value(), here.io}};
+  for (const auto& [key, set, can] : wanted) {
+    if (set && !can) co_return fail(key, here.why, here.fix);
+  }
+  plan::CgroupPlan changed;
+  changed.memory = limits.memory;
+  changed.swap = limits.swap;
+  changed.cpus = limits.cpus;
+  changed.pids = limits.pids;
+  changed.io_read = limits.io_read;
+  changed.io_write = limits.io_write;
+  const auto limited = limits_;
+  auto done = co_await limited->group().set_limits(std::move(changed));
+  if (done) planned_.plan.cgroup = limited->group().limits();
+  co_return done;
+}
+
+std::optional<cgroup::Usage> Sandbox::usage() const {
+  if (!limits_) return {};
+  return limits_->group().usage();
+}
+
 asio::awaitable<Result<void>> Sandbox::handshake(std::chrono::seconds start_limit) {
   asio::steady_timer limit(executor_, start_limit);
   // Bubblewrap's end too: where it is killed, a child of its may hold the agent's socket, and wait for ever.
@@ -303,6 +373,7 @@ std::uint32_t Sandbox::add(wire::Json header, std::string payload, std::shared_p
   open.is_command = op != header.end() && *op == "exec";
   if (open.is_command && audit_) open.words = command_words(header, payload);
   open.gate.note_sent();
+  if (open.is_command && limits_) limits_->begin(id);
   open_[id] = std::move(open);
   std::vector<std::pair<wire::Json, std::string>> frames;
   frames.emplace_back(std::move(header), std::move(payload));
@@ -337,6 +408,7 @@ asio::awaitable<void> Sandbox::read_events() {
     if (!event) break;
     // What was refused to the command was told by the proxy before the command heard of it, but to another socket.
     if (wants_denials(*event)) co_await network_->sync();
+    if (limits_ && limits_->take(*event, *channel_)) continue;
     dispatch(std::move(*event));
   }
   alive_ = false;
@@ -365,6 +437,9 @@ void Sandbox::dispatch(wire::Frame event) {
     // What it says of these is not the agent's to say.
     event.header.erase("denials");
     event.header.erase("more_denials");
+    for (const char* key : {"memory_peak", "cpu_us", "oom_kills", "throttled_us", "limit_notes"}) event.header.erase(key);
+    if (limits_ && it->second.is_command) limits_->finish(event.id, event.header);
+    if (!limits_ && it->second.is_command) tell_watched_limit(planned_.plan.watched_memory, event.header);
     if (!it->second.denials.empty()) {
       auto& list = event.header["denials"] = wire::Json::array();
       for (const auto& denial : it->second.denials) {
@@ -456,6 +531,8 @@ asio::awaitable<void> Sandbox::close(std::string reason) {
   } else {
     co_await wait_for_exit(kExitLimit);
   }
+  if (limits_) limits_->close();
+  limits_.reset();
   if (launched_.directory) {
     // A workspace may hold a hundred thousand files: other sandboxes are served meanwhile.
     // (A variable: g++ 12 destroys a lambda in a co_await's own expression twice.)

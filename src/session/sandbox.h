@@ -15,6 +15,7 @@
 #include "host/loopback_listener.h"
 #include "session/audit_log.h"
 #include "session/event_gate.h"
+#include "session/limits.h"
 #include "session/network.h"
 #include "session/planning.h"
 #include "session/wire/channel.h"
@@ -76,6 +77,11 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   // is connected and not allowed any more is cut. Returns when that is done; later policies know nothing of it.
   asio::awaitable<Result<void>> add_rules(std::string list, std::vector<std::string> rules);
 
+  // Other limits of those that the kernel enforces; what `limits` doesn't set stays.
+  asio::awaitable<Result<void>> set_limits(policy::Limits limits);
+  // What it uses; `plan().cgroup` has the limits. None: it has no control group to ask.
+  std::optional<cgroup::Usage> usage() const;
+
   // From now on; with nobody to be asked, the answer is no.
   // `owner` says whose it is: taking it back (nothing as `on_question`) is for that one alone.
   void set_on_question(OnQuestion on_question, const void* owner);
@@ -103,6 +109,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   };
 
   Sandbox(asio::any_io_executor executor, PlannedSandbox planned);
+  asio::awaitable<Result<void>> enter_cgroup();
   void post_configuration();
   asio::awaitable<Result<void>> handshake(std::chrono::seconds limit);
   asio::awaitable<void> read_events();
@@ -125,6 +132,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   host::LaunchedSandbox launched_;
   std::shared_ptr<wire::Channel> channel_;
   std::map<std::uint32_t, Open> open_;
+  std::shared_ptr<Limits> limits_;    // where the plan has control groups
   std::shared_ptr<Network> network_;  // where the plan has one
   std::uint32_t network_id_ = 0;
   OnQuestion on_question_;

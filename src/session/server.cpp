@@ -73,6 +73,7 @@ asio::awaitable<void> Server::run(UniqueFd first) {
   }
   while (left > 0) co_await all_closed.async_wait(kNoError);
   co_await Network::shutdown();
+  Limits::shutdown();
   io_.stop();
 }
 

@@ -75,6 +75,21 @@ Result<FakeHost> FakeHost::from_json(const nlohmann::json& host) {
       out.add(out.caller.state_dir, FileType::directory);
     } else if (key == "environment") {
       out.base.environment = value.get<std::map<std::string, std::string>>();
+    } else if (key == "cgroups") {
+      // "systemd", or the directory that was delegated; with all controllers but those that stand in "cgroups_lack".
+      out.base.cgroup.way = value == "systemd" ? plan::CgroupFacts::Way::systemd : plan::CgroupFacts::Way::delegated;
+      if (value != "systemd") out.base.cgroup.parent = value.get<std::string>();
+      const auto lacks = host.value("cgroups_lack", std::vector<std::string>());
+      const auto has = [&](const char* name) { return std::ranges::find(lacks, name) == lacks.end(); };
+      out.base.cgroup.memory = out.base.cgroup.swap = has("memory");
+      out.base.cgroup.cpus = has("cpu");
+      out.base.cgroup.pids = has("pids");
+      out.base.cgroup.io = has("io");
+      out.base.cgroup.why = "not delegated";
+    } else if (key == "cgroups_lack") {
+      continue;  // with "cgroups"
+    } else if (key == "ram") {
+      out.base.ram = value.get<std::uint64_t>();
     } else if (key == "etc") {
       out.base.etc_names = value.get<std::vector<std::string>>();
     } else if (key == "bwrap_lacks") {
@@ -143,7 +158,12 @@ Result<plan::HostPath> FakeHost::resolve(const std::string& path) const {
 Result<policy::SandboxPolicy> FakeHost::policy(std::string_view json) const {
   const auto draft = policy::read_policy(json);
   if (!draft) return std::unexpected(draft.error());
-  return policy::validate(*draft, caller);
+  policy::Enforcement enforcement;
+  if (base.cgroup.way != plan::CgroupFacts::Way::none) {
+    const auto& cgroup = base.cgroup;
+    enforcement = {cgroup.memory, cgroup.swap, cgroup.cpus, cgroup.pids, cgroup.io, cgroup.why, cgroup.fix};
+  }
+  return policy::validate(*draft, caller, enforcement);
 }
 
 Result<plan::HostFacts> FakeHost::facts(const policy::PolicyFields& policy) const {

@@ -37,6 +37,7 @@ from sandy._results import (
     WriteResult,
 )
 from sandy._sandbox import Sandbox
+from sandy._usage import Usage
 
 try:
     __version__ = version("deepagents-sandbox")
@@ -69,6 +70,7 @@ __all__ = [
     "SandboxFileError",
     "SandboxGoneError",
     "SandboxStartError",
+    "Usage",
     "WriteResult",
     "__version__",
 ]

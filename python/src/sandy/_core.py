@@ -25,9 +25,10 @@ from sandy._exchange import request, start
 from sandy._exec import Command, OnOutput, Stdin, encode_env
 from sandy._outcome import Outcome
 from sandy._place import Place, decode_path
-from sandy._policy import Amount, StrPath, build_policy, policy_file
+from sandy._policy import Amount, StrPath, build_limits, build_policy, policy_file
 from sandy._process import Serve, current_serve
 from sandy._questions import OnRequest, answer_requests
+from sandy._usage import Usage, to_usage
 from sandy._wire import split_args
 
 if TYPE_CHECKING:
@@ -282,6 +283,72 @@ class SandboxCore:
             raise PolicyError.from_text(reply.detail)
         if reply.error is not None:
             raise SandboxGoneError(_exec.error_sentence(reply))
+
+    # Limits.
+
+    def set_limits(
+        self,
+        *,
+        memory: Amount | None = None,
+        swap: Amount | None = None,
+        cpus: Amount | None = None,
+        pids: int | None = None,
+        io_read: Amount | None = None,
+        io_write: Amount | None = None,
+    ) -> None:
+        """Other limits from now on; those that are not given stay. The values are those of `Sandbox()`.
+
+        Less memory than it uses makes the kernel take back what it can, and then kill processes.
+
+        Raises:
+            PolicyError: If a value is wrong, or this machine can't enforce it.
+            SandboxError: If the sandbox is closed or gone.
+            TypeError: If a value has a wrong type.
+        """
+        given = {"memory": memory, "swap": swap, "cpus": cpus, "pids": pids, "io_read": io_read, "io_write": io_write}
+        self._call(self._limits(build_limits(given)))
+
+    async def aset_limits(
+        self,
+        *,
+        memory: Amount | None = None,
+        swap: Amount | None = None,
+        cpus: Amount | None = None,
+        pids: int | None = None,
+        io_read: Amount | None = None,
+        io_write: Amount | None = None,
+    ) -> None:
+        """As `set_limits`."""
+        given = {"memory": memory, "swap": swap, "cpus": cpus, "pids": pids, "io_read": io_read, "io_write": io_write}
+        await self._acall(self._limits(build_limits(given)))
+
+    def stats(self) -> Usage:
+        """What it uses now, and has used.
+
+        Raises:
+            SandboxError: If the sandbox is closed or gone, or has no control group that counts.
+        """
+        return self._call(self._stats())
+
+    async def astats(self) -> Usage:
+        """As `stats`."""
+        return await self._acall(self._stats())
+
+    def _limits(self, document: bytes) -> Exchange[None]:
+        reply = yield from request(start("limits", (document,), sandbox=self._place.id))
+        if reply.error == "policy":
+            raise PolicyError.from_text(reply.detail)
+        if reply.error is not None:
+            raise SandboxGoneError(_exec.error_sentence(reply))
+
+    def _stats(self) -> Exchange[Usage]:
+        reply = yield from request(start("stats", sandbox=self._place.id))
+        if reply.error == "no_cgroup":
+            msg = f"{reply.detail}\nhint: sandy doctor says what gives this machine control groups"
+            raise SandboxError(msg)
+        if reply.error is not None:
+            raise SandboxGoneError(_exec.error_sentence(reply))
+        return to_usage(reply)
 
     # Commands and files, for programs.
 

@@ -253,6 +253,8 @@ def to_outcome(ended: Ended, degraded: tuple[str, ...]) -> Outcome:
         user_time=reply.number("user_ms") / 1000,
         system_time=reply.number("system_ms") / 1000,
         max_rss=reply.number("max_rss_kib") * 1024,
+        memory_peak=reply.number("memory_peak") if "memory_peak" in reply.end else None,
+        limits_hit=limits_hit(reply),
         degraded=degraded,
         denials=denials(reply),
         detail=status.detail,
@@ -278,11 +280,21 @@ def denials(reply: Reply) -> tuple[Denial, ...]:
         raise ProtocolError(msg) from None
 
 
+def limits_hit(reply: Reply) -> tuple[str, ...]:
+    """Sentences about the limits that a command met."""
+    notes = reply.end.get("limit_notes", [])
+    if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
+        msg = f"limit_notes is {notes!r}"
+        raise ProtocolError(msg)
+    return tuple(notes)
+
+
 def closing_note(ended: Ended, timeout: float) -> str:
     """The last lines of what a model gets, or "" where the exit status says it all."""
     notes = [str(denial) for denial in denials(ended.reply)[:_SHOWN_DENIALS]]
     if left := len(denials(ended.reply)) - len(notes):
         notes.append(f"blocked: {left} more")
+    notes += limits_hit(ended.reply)
     if note := _Status(ended.reply).note(timeout):
         notes.append(note)
     start = "" if ended.stdout.at_line_start() or not notes else "\n"
@@ -336,7 +348,7 @@ class _Status:
         if self.reason == "timed_out":
             return f"the command timed out after {timeout:g} s; it and all that it started were killed"
         if self.reason == "out_of_memory":
-            return "killed: it used more memory than the sandbox may"
+            return ""  # limits_hit() says it
         if self.reason == "could_not_start":
             return f"could not start the command: {self.detail}"
         if self.reason == "cancelled":

@@ -50,6 +50,9 @@ class Outcome:
         user_time: Seconds of CPU time in user mode.
         system_time: Seconds of CPU time in the kernel.
         max_rss: Largest resident memory of one of its processes, in bytes.
+        memory_peak: Most memory that all of its processes had together, with what the kernel kept for them, in bytes; None
+            where the machine does not tell (it needs a control group, and Linux 5.19).
+        limits_hit: Limits that it met, each as a sentence: `killed: memory limit 128 MiB, peak 128 MiB, by process python3`.
         degraded: What the machine could not enforce of the sandbox's default limits.
         denials: What the network refused in the sandbox while the command ran, at most 50; other commands' of that time
             count too.
@@ -68,6 +71,8 @@ class Outcome:
     user_time: float = 0.0
     system_time: float = 0.0
     max_rss: int = 0
+    memory_peak: int | None = None
+    limits_hit: tuple[str, ...] = ()
     degraded: tuple[str, ...] = ()
     denials: tuple[Denial, ...] = ()
     detail: str = ""

@@ -104,6 +104,16 @@ def build_policy(
     return json.dumps(merge.policy, allow_nan=False).encode()
 
 
+def build_limits(limits: Mapping[str, Amount | None]) -> bytes:
+    """A policy of nothing but limits, as JSON.
+
+    Raises:
+        TypeError: If one has a wrong type.
+    """
+    given = {name: _amount(name, amount) for name, amount in limits.items() if amount is not None}
+    return json.dumps({"version": 1, "limits": given}, allow_nan=False).encode()
+
+
 def policy_file(base: StrPath | Mapping[str, Any] | None) -> bytes | None:
     """Where a policy is read from, absolute, if from a file: it decides the next start, so no command may change it."""
     return None if base is None or isinstance(base, Mapping) else os.path.abspath(os.fsencode(base))

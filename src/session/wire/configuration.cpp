@@ -28,6 +28,9 @@ Result<Configuration> parse_configuration(const Frame& frame) {
   out.workspace_names = frame.flag("workspace_names", false);
   out.open_files = frame.number("open_files", 0);
   out.file_size = frame.number("file_size", 0);
+  out.watched_memory = frame.number("watched_memory", 0);
+  out.watched_pids = frame.number("watched_pids", 0);
+  out.command_groups = frame.flag("command_groups", false);
   return out;
 }
 
@@ -49,7 +52,10 @@ Frame encode_configuration(const Configuration& configuration) {
                   {"environment", configuration.environment.size()},
                   {"workspace_names", configuration.workspace_names},
                   {"open_files", configuration.open_files},
-                  {"file_size", configuration.file_size}};
+                  {"file_size", configuration.file_size},
+                  {"watched_memory", configuration.watched_memory},
+                  {"watched_pids", configuration.watched_pids},
+                  {"command_groups", configuration.command_groups}};
   return frame;
 }
 

@@ -20,6 +20,9 @@ struct Configuration {
   std::vector<std::string> environment;           // NAME=value
   bool workspace_names = false;      // unknown top-level names belong to the workspace (workspace_names.h)
   std::uint64_t open_files = 0, file_size = 0;    // resource limits of commands; 0 = inherited
+  std::uint64_t watched_memory = 0;  // bytes of all commands' processes together, which the agent looks after; 0 = nobody does
+  std::uint64_t watched_pids = 0;    // commands get an RLIMIT_NPROC for it; 0 = none
+  bool command_groups = false;       // each command has a control group of its own (PROTOCOL.md, "spare")
 };
 
 // From the `configure` frame: args are workspace, home, cwd, shell, then `root_names` names, then `environment`

@@ -48,11 +48,31 @@ TEST(Wsl, SaysWhatIsTrueOfThisOne) {
   EXPECT_THAT(drive.detail, AllOf(HasSubstr("Windows programs"), HasSubstr("systemd"), HasSubstr("Windows drive")));
 }
 
-TEST(CgroupLimits, IsHonestAboutThisVersion) {
-  const auto found = cgroup_limits({"limits.memory", "limits.pids"});
+TEST(CgroupLimits, NamesWhatThereIsAndWhatIsLacking) {
+  plan::CgroupFacts facts;
+  facts.why = "no bus";
+  facts.fix = "start one";
+  auto found = cgroup_limits(facts, false, {"limits.memory", "limits.pids"});
   EXPECT_EQ(found.state, CapabilityState::missing);
-  EXPECT_THAT(found.detail, AllOf(HasSubstr("not in this version"), HasSubstr("cgroup"), HasSubstr("bus"), HasSubstr("limits.memory limits.pids")));
-  EXPECT_FALSE(found.fix.empty());
+  EXPECT_EQ(found.detail, "no bus; so not enforced: limits.memory limits.pids");
+  EXPECT_THAT(found.fix, AllOf(HasSubstr("start one"), HasSubstr("best_effort")));
+  facts = {};
+  facts.way = plan::CgroupFacts::Way::systemd;
+  facts.memory = facts.swap = facts.cpus = facts.pids = facts.io = true;
+  found = cgroup_limits(facts, false, {});
+  EXPECT_EQ(found.state, CapabilityState::ok);
+  EXPECT_THAT(found.detail, AllOf(HasSubstr("scope"), HasSubstr("memory, swap, cpus, pids, io")));
+  EXPECT_EQ(found.fix, "");
+  facts.io = false;
+  facts.why = "io was not delegated";
+  facts.fix = "delegate it";
+  found = cgroup_limits(facts, false, {});
+  EXPECT_EQ(found.state, CapabilityState::limited);
+  EXPECT_THAT(found.detail, AllOf(HasSubstr("pids; io was not delegated"), Not(HasSubstr("pids, io"))));
+  EXPECT_EQ(found.fix, "delegate it");
+  found = cgroup_limits(facts, true, {"limits.memory"});
+  EXPECT_EQ(found.state, CapabilityState::missing);
+  EXPECT_THAT(found.detail, HasSubstr("did not make"));
 }
 
 }  // namespace

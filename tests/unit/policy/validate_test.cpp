@@ -24,13 +24,13 @@ TEST(Validate, RefusesHandSetLimitsThatTheMachineCantEnforce) {
     ASSERT_FALSE(refused) << key;
     EXPECT_TRUE(refused.error().what.starts_with("limits." + std::string(key) + ": \""))
         << refused.error().what;
-    EXPECT_THAT(refused.error().why, HasSubstr("needs a cgroup"));
+    EXPECT_THAT(refused.error().why, HasSubstr("needs a control group"));
     EXPECT_THAT(refused.error().fix, HasSubstr("limits.best_effort"));
     const auto degraded = policy_of(policy_json(limits + ", \"best_effort\": true}"));
     ASSERT_TRUE(degraded) << degraded.error().text();
     EXPECT_THAT(degraded->degraded(), testing::Contains("limits." + std::string(key)));
     const auto enforced =
-        policy_of(policy_json(limits + "}"), Enforcement{true, true, true, true, true, ""});
+        policy_of(policy_json(limits + "}"), Enforcement{true, true, true, true, true, "", ""});
     ASSERT_TRUE(enforced) << enforced.error().text();
     EXPECT_THAT(enforced->degraded(), IsEmpty());
   }

@@ -1,0 +1,94 @@
+// The control group of one sandbox, and those of its commands.
+//
+//   SANDBOX/            the limits, with a reserve: by systemd (a scope), or by us below a delegated directory
+//     own/              bubblewrap, the agent: what commands use up, as by files in memory that outlive them, leaves them the reserve
+//     commands/         memory.max, memory.swap.max, pids.max: the policy's
+//       1/, 2/, ...     one for each command, so that its peak, its time and its OOM kills are its own, and it can be killed whole
+//
+// A process can't be in a group that others are below (cgroup-v2.rst, "No Internal Process Constraint"), which is why bubblewrap has one of its own.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "cgroup/cgroup_directory.h"
+#include "cgroup/systemd_bus.h"
+#include "plan/plan.h"
+
+namespace sandy::cgroup {
+
+// What one command, or a whole sandbox, has used. What the kernel doesn't tell is absent.
+struct Usage {
+  std::optional<std::uint64_t> memory, memory_peak, swap;  // bytes
+  std::uint64_t cpu_us = 0, throttled_us = 0;
+  std::uint64_t oom_kills = 0;     // processes
+  std::uint64_t forks_refused = 0; // at the limit of processes
+  std::uint64_t processes = 0;     // now
+  std::uint64_t io_read = 0, io_written = 0;  // bytes
+  std::optional<double> memory_pressure, cpu_pressure, io_pressure;  // percent of the last ten seconds
+};
+
+class SandboxCgroup {
+ public:
+  // With a scope of systemd's, or a directory below a delegated one. `pid`, which must not have started anything, is in it when this returns. `io_path`: a file
+  // on the disk that the I/O limits are for.
+  static asio::awaitable<Result<std::unique_ptr<SandboxCgroup>>> make(asio::any_io_executor executor, plan::CgroupPlan plan, std::string id, pid_t pid, std::string io_path);
+  // Kills what is left in it, and removes what is ours to remove.
+  ~SandboxCgroup();
+  SandboxCgroup(const SandboxCgroup&) = delete;
+  SandboxCgroup& operator=(const SandboxCgroup&) = delete;
+
+  // A group for the next command, with the agent's process `inside` in it, whose number in the sandbox's PID namespace that is, and which is to become the
+  // command. The group's number. One that waited before does not any more.
+  Result<std::uint32_t> place(int inside);
+  // The command has begun: false, this is not the group that waits for one.
+  bool begin_command(std::uint32_t group);
+
+  // memory_peak, cpu_us, oom_kills.
+  Usage command_usage(std::uint32_t command) const;
+  // Of all commands together, so far: microseconds that the limit of CPU has held them back for, if there is one; forks at the limit of processes.
+  std::uint64_t throttled_us() const;
+  std::uint64_t forks_refused() const;
+  void kill_command(std::uint32_t command) const;
+  // It has ended: its group goes away, at the latest when all of its processes have.
+  void end_command(std::uint32_t command);
+
+  Usage usage() const;
+  // The name of a process that is being ended for want of memory, if one is just now.
+  std::string dying_process() const;
+  // A file whose change tells of OOM kills (inotify(7)).
+  std::string memory_events_path() const { return group_.path() + "/memory.events"; }
+
+  // Other limits, from now on; those that are not set stay.
+  asio::awaitable<Result<void>> set_limits(plan::CgroupPlan limits);
+  const plan::CgroupPlan& limits() const { return plan_; }
+  const std::string& path() const { return group_.path(); }
+
+ private:
+  SandboxCgroup(plan::CgroupPlan plan, std::string id, std::string io_path) : plan_(std::move(plan)), id_(std::move(id)), io_path_(std::move(io_path)) {}
+  Result<void> build(pid_t pid);
+  Result<void> write_limits(const plan::CgroupPlan& limits) const;
+  std::uint64_t waiting_processes() const { return waiting_ == 0 ? 0 : 1; }
+  Result<void> limit_commands(const plan::CgroupPlan& limits) const;
+  std::string scope() const { return "sandy-" + id_ + ".scope"; }
+  ScopeLimits scope_limits(const plan::CgroupPlan& limits) const;
+  void sweep();
+
+  plan::CgroupPlan plan_;
+  std::string id_, io_path_;
+  std::shared_ptr<SystemdBus> bus_;
+  Directory parent_;  // delegated
+  Directory group_, own_, commands_;
+  std::map<std::uint32_t, Directory> groups_;  // of commands
+  std::map<std::uint32_t, Directory> ended_;   // with processes left
+  std::uint32_t next_ = 1, waiting_ = 0;
+  std::uint64_t gone_forks_refused_ = 0;  // in groups that are no more
+};
+
+}  // namespace sandy::cgroup

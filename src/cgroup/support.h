@@ -1,0 +1,21 @@
+// Finds out whether, and how, this host lets us have control groups of our own. Asks nobody: a bus that is there and doesn't answer shows when a sandbox starts.
+#pragma once
+
+#include <string>
+
+#include "plan/host_facts.h"
+
+namespace sandy::cgroup {
+
+// In a delegated directory: the group of those of its processes that are in no sandbox.
+inline constexpr const char* kHostGroup = "sandy-host";
+
+// The first that there is:
+//   the caller's service manager, where systemd runs and its bus is there: the user's, or for root the system's;
+//   a delegated directory: our own cgroup, or the one above it (a container, a service with Delegate=yes).
+plan::CgroupFacts find_support();
+
+// Where the caller's service manager listens: an address for D-Bus.
+std::string manager_address();
+
+}  // namespace sandy::cgroup

@@ -1,0 +1,33 @@
+#include "session/usage.h"
+
+namespace sandy::session {
+
+wire::Json usage_json(const cgroup::Usage& usage, const std::optional<plan::CgroupPlan>& limits) {
+  wire::Json out = wire::Json::object();
+  const auto add = [&](const char* key, const auto& value) {
+    if (value) out[key] = *value;
+  };
+  add("memory", usage.memory);
+  add("memory_peak", usage.memory_peak);
+  add("swap", usage.swap);
+  out["cpu_us"] = usage.cpu_us;
+  out["throttled_us"] = usage.throttled_us;
+  out["oom_kills"] = usage.oom_kills;
+  out["forks_refused"] = usage.forks_refused;
+  out["processes"] = usage.processes;
+  out["io_read"] = usage.io_read;
+  out["io_written"] = usage.io_written;
+  add("memory_pressure", usage.memory_pressure);
+  add("cpu_pressure", usage.cpu_pressure);
+  add("io_pressure", usage.io_pressure);
+  if (!limits) return out;
+  add("memory_limit", limits->memory);
+  add("swap_limit", limits->swap);
+  add("cpus_limit", limits->cpus);
+  add("pids_limit", limits->pids);
+  add("io_read_limit", limits->io_read);
+  add("io_write_limit", limits->io_write);
+  return out;
+}
+
+}  // namespace sandy::session
