@@ -184,9 +184,12 @@ asio::awaitable<Supervisor*> Agent::start_in_group(std::uint32_t id, CommandImag
       error_number = EAGAIN;
       co_return nullptr;
     }
-    // Whoever is first has it; the others go on waiting for the next one.
-    spare_changed_.expires_at(asio::steady_timer::time_point::max());
+    // Whoever is first has it; the others go on waiting for the next one. (The timer never expires; setting it anew would wake all who wait.)
     co_await spare_changed_.async_wait(kNoError);
+    if (spare_error_ != 0) {
+      error_number = std::exchange(spare_error_, 0);
+      co_return nullptr;
+    }
   }
   const auto spare = std::exchange(spare_, {});
   auto& entry = supervised_.at(spare.pid);
@@ -202,6 +205,7 @@ asio::awaitable<Supervisor*> Agent::start_in_group(std::uint32_t id, CommandImag
   supervisor->begin(std::move(image));
   // Before the next spare is spoken of: what `sandy` hears of that while this group is nobody's, it takes for a loss.
   channel_->post({{"id", id}, {"ev", "group"}, {"group", group}});
+  memory_timer_.cancel();
   make_spare();
   co_return supervisor;
 }
@@ -210,9 +214,10 @@ asio::awaitable<void> Agent::watch_memory() {
   constexpr auto kPeriod = std::chrono::milliseconds(100);
   while (true) {
     // Nothing runs: nothing to look at until something does.
-    memory_timer_.expires_at(supervised_.empty() ? asio::steady_timer::time_point::max() : asio::steady_timer::clock_type::now() + kPeriod);
+    const bool idle = supervised_.size() == (spare_.pid >= 0 ? 1U : 0U);
+    memory_timer_.expires_at(idle ? asio::steady_timer::time_point::max() : asio::steady_timer::clock_type::now() + kPeriod);
     co_await memory_timer_.async_wait(kNoError);
-    std::vector<pid_t> own{1};
+    std::vector<pid_t> own{1, spare_.command};
     for (const auto& [pid, entry] : supervised_) own.push_back(pid);
     const auto killed = end_largest_above(configuration_.watched_memory, own);
     if (!killed) continue;
@@ -258,6 +263,8 @@ void Agent::reap() {
         strays = true;
         lose(std::move(it->second.supervisor));
       }
+      // It could not make its child, and the next one could not either.
+      if (it->second.supervisor) spare_error_ = it->second.supervisor->exec_errno();
       supervised_.erase(it);
       spare_ = {};
       spare_changed_.cancel();

@@ -93,6 +93,7 @@ class Agent {
   Spare spare_;
   // Supervisors that were killed, by what they had started: that may still be on their stack.
   std::map<pid_t, std::unique_ptr<Supervisor>> lost_;
+  int spare_error_ = 0;  // why the last one could not be made
   asio::steady_timer spare_changed_;
   asio::steady_timer memory_timer_;
   std::string oom_score_adj_;  // of commands, with control groups

@@ -110,8 +110,9 @@ SANDY_SHARED_MEMORY int Supervisor::run(void* self) {
 
 // In the child that is to become the command.
 SANDY_SHARED_MEMORY bool Supervisor::wait_for_order() {
-  if (!prepared_) return true;
+  // Known from here on: if our supervisor is killed, its stack, on which we are, stays until we have ended (Agent::lose).
   command_pid_.store(static_cast<pid_t>(raw_syscall(SYS_getpid)), std::memory_order_release);
+  if (!prepared_) return true;
   const std::uint64_t one = 1;
   raw_syscall(SYS_write, wake_fd_, raw_arg(&one), sizeof one);
   auto* const word = reinterpret_cast<volatile std::uint32_t*>(&order_);
@@ -119,7 +120,9 @@ SANDY_SHARED_MEMORY bool Supervisor::wait_for_order() {
     raw_syscall(SYS_futex, raw_arg(&order_), FUTEX_WAIT, static_cast<std::uint32_t>(Order::wait), 0);
   }
   // A descriptor table of its own from here on: a copy of all.
-  return *word == static_cast<std::uint32_t>(Order::begin) && raw_syscall(SYS_close_range, kNoDescriptor, ~0U, CLOSE_RANGE_UNSHARE) == 0;
+  if (*word != static_cast<std::uint32_t>(Order::begin)) return false;
+  exec_errno_ = static_cast<int>(-raw_syscall(SYS_close_range, kNoDescriptor, ~0U, CLOSE_RANGE_UNSHARE));
+  return exec_errno_ == 0;
 }
 
 // "/proc/PID/NAME".
@@ -188,7 +191,8 @@ SANDY_SHARED_MEMORY void Supervisor::supervise() {
     if (!wait_for_order()) raw_syscall(SYS_exit_group, 126);
     become_command();
   }
-  if (prepared_) raw_syscall(SYS_close_range, kNoDescriptor, ~0U, CLOSE_RANGE_UNSHARE);
+  // What can't be had for ourselves stays the agent's, whose descriptors are not ours to close.
+  const bool own_descriptors = !prepared_ || raw_syscall(SYS_close_range, kNoDescriptor, ~0U, CLOSE_RANGE_UNSHARE) == 0;
   const std::uint64_t one = 1;
   if (child < 0) {
     exec_errno_ = static_cast<int>(-child);
@@ -197,9 +201,10 @@ SANDY_SHARED_MEMORY void Supervisor::supervise() {
     return;
   }
   if (!image_.oom_score_adj.empty()) prefer_for_oom(child);
-  command_pid_.store(static_cast<pid_t>(child), std::memory_order_release);
-  raw_syscall(SYS_close_range, 0, wake_fd_ - 1, 0);
-  raw_syscall(SYS_close_range, wake_fd_ + 1, ~0U, 0);
+  if (own_descriptors) {
+    raw_syscall(SYS_close_range, 0, wake_fd_ - 1, 0);
+    raw_syscall(SYS_close_range, wake_fd_ + 1, ~0U, 0);
+  }
   while (true) {
     int status = 0;
     rusage usage{};

@@ -78,20 +78,6 @@ void sweep_parent(const Directory& parent) {
   }
 }
 
-std::uint64_t refused_in(const Directory& group) { return flat_value(group.read("pids.events"), "max").value_or(0); }
-
-Usage usage_of(const Directory& group) {
-  Usage out;
-  out.memory = single_value(group.read("memory.current"));
-  out.memory_peak = single_value(group.read("memory.peak"));
-  out.swap = single_value(group.read("memory.swap.current"));
-  const auto cpu = group.read("cpu.stat");
-  out.cpu_us = flat_value(cpu, "usage_usec").value_or(0);
-  out.throttled_us = flat_value(cpu, "throttled_usec").value_or(0);
-  out.oom_kills = flat_value(group.read("memory.events"), "oom_kill").value_or(0);
-  return out;
-}
-
 }  // namespace
 
 ScopeLimits SandboxCgroup::scope_limits(const plan::CgroupPlan& limits) const {
@@ -273,16 +259,10 @@ void SandboxCgroup::sweep() {
 }
 
 Usage SandboxCgroup::usage() const {
-  Usage out = usage_of(group_);
+  Usage out = read_usage(group_);
   out.forks_refused = forks_refused();
   const auto processes = single_value(commands_.read("pids.current")).value_or(0);
   out.processes = processes - std::min(processes, waiting_processes());
-  const auto io = group_.read("io.stat");
-  out.io_read = io_total(io, "rbytes");
-  out.io_written = io_total(io, "wbytes");
-  out.memory_pressure = pressure_some_avg10(group_.read("memory.pressure"));
-  out.cpu_pressure = pressure_some_avg10(group_.read("cpu.pressure"));
-  out.io_pressure = pressure_some_avg10(group_.read("io.pressure"));
   return out;
 }
 

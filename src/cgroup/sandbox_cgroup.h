@@ -19,20 +19,10 @@
 #include "base/error.h"
 #include "cgroup/cgroup_directory.h"
 #include "cgroup/systemd_bus.h"
+#include "cgroup/usage.h"
 #include "plan/plan.h"
 
 namespace sandy::cgroup {
-
-// What one command, or a whole sandbox, has used. What the kernel doesn't tell is absent.
-struct Usage {
-  std::optional<std::uint64_t> memory, memory_peak, swap;  // bytes
-  std::uint64_t cpu_us = 0, throttled_us = 0;
-  std::uint64_t oom_kills = 0;     // processes
-  std::uint64_t forks_refused = 0; // at the limit of processes
-  std::uint64_t processes = 0;     // now
-  std::uint64_t io_read = 0, io_written = 0;  // bytes
-  std::optional<double> memory_pressure, cpu_pressure, io_pressure;  // percent of the last ten seconds
-};
 
 class SandboxCgroup {
  public:

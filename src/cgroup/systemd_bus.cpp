@@ -154,6 +154,18 @@ void SystemdBus::append_limits(sd_bus_message* message, const ScopeLimits& limit
   if (limits.io_write) failed = failed || library_.message_append(message, "(sv)", "IOWriteBandwidthMax", "a(st)", 1, limits.io_path.c_str(), *limits.io_write) < 0;
 }
 
+// Lets go of the message.
+auto SystemdBus::send(sd_bus_message* message, bool failed, const std::string& what) -> Result<std::shared_ptr<Call>> {
+  auto call = std::make_shared<Call>(executor_);
+  call->bus = shared_from_this();
+  const auto microseconds = static_cast<std::uint64_t>(std::chrono::microseconds(kLimit).count());
+  failed = failed || library_.bus_call_async(bus_, nullptr, message, &SystemdBus::on_reply, call.get(), microseconds) < 0;
+  library_.message_unref(message);
+  if (!failed) return call;
+  call->bus.reset();
+  return fail(what, "a message that can't be sent");
+}
+
 auto SystemdBus::send_start(const std::string& name, const std::string& description, pid_t pid, const ScopeLimits& limits, bool oom_policy) -> Result<std::shared_ptr<Call>> {
   sd_bus_message* message = nullptr;
   bool failed = library_.message_new_method_call(bus_, &message, kService, kManager, kInterface, "StartTransientUnit") < 0;
@@ -165,16 +177,8 @@ auto SystemdBus::send_start(const std::string& name, const std::string& descript
   if (oom_policy) failed = failed || library_.message_append(message, "(sv)", "OOMPolicy", "s", "continue") < 0;
   append_limits(message, limits, failed);
   failed = failed || library_.message_close_container(message) < 0 || library_.message_append(message, "a(sa(sv))", 0) < 0;
-  auto call = std::make_shared<Call>(executor_);
-  call->bus = shared_from_this();
-  const auto microseconds = static_cast<std::uint64_t>(std::chrono::microseconds(kLimit).count());
-  failed = failed || library_.bus_call_async(bus_, nullptr, message, &SystemdBus::on_reply, call.get(), microseconds) < 0;
-  library_.message_unref(message);
-  if (failed) {
-    call->bus.reset();
-    return fail(name, "a message that can't be sent");
-  }
-  starting_[name] = call;
+  auto call = send(message, failed, name);
+  if (call) starting_[name] = *call;
   return call;
 }
 
@@ -223,18 +227,11 @@ asio::awaitable<Result<void>> SystemdBus::set_limits(std::string name, ScopeLimi
   failed = library_.message_append(message, "sb", name.c_str(), 1) < 0 || library_.message_open_container(message, 'a', "(sv)") < 0;
   append_limits(message, limits, failed);
   failed = failed || library_.message_close_container(message) < 0;
-  auto call = std::make_shared<Call>(executor_);
-  call->bus = self;
-  call->ended[std::string()] = "done";  // there is no job
-  const auto microseconds = static_cast<std::uint64_t>(std::chrono::microseconds(kLimit).count());
-  failed = failed || library_.bus_call_async(bus_, nullptr, message, &SystemdBus::on_reply, call.get(), microseconds) < 0;
-  library_.message_unref(message);
-  if (failed) {
-    call->bus.reset();
-    co_return fail(name, "a message that can't be sent");
-  }
+  auto call = send(message, failed, name);
+  if (!call) co_return std::unexpected(call.error());
+  (*call)->ended[std::string()] = "done";  // there is no job
   process();
-  co_return co_await wait(call, name);
+  co_return co_await wait(*call, name);
 }
 
 }  // namespace sandy::cgroup

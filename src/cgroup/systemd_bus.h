@@ -59,6 +59,7 @@ class SystemdBus : public std::enable_shared_from_this<SystemdBus> {
   void process();
   void append_limits(sd_bus_message* message, const ScopeLimits& limits, bool& failed) const;
   asio::awaitable<Result<void>> wait(std::shared_ptr<Call> call, std::string what);
+  Result<std::shared_ptr<Call>> send(sd_bus_message* message, bool failed, const std::string& what);
   Result<std::shared_ptr<Call>> send_start(const std::string& name, const std::string& description, pid_t pid, const ScopeLimits& limits, bool oom_policy);
   static int on_reply(sd_bus_message* message, void* call, sd_bus_error*);
   static int on_job_removed(sd_bus_message* message, void* self, sd_bus_error*);

@@ -76,6 +76,22 @@ struct CgroupPlan {
   bool operator==(const CgroupPlan&) const = default;
 };
 
+// The keys of those that are set, of a policy's limits or of a CgroupPlan: "limits.memory", …
+template <typename Limits>
+std::vector<std::string> keys_of_set(const Limits& limits) {
+  std::vector<std::string> out;
+  const auto add = [&](const auto& value, const char* key) {
+    if (value) out.emplace_back(key);
+  };
+  add(limits.memory, "limits.memory");
+  add(limits.swap, "limits.swap");
+  add(limits.cpus, "limits.cpus");
+  add(limits.pids, "limits.pids");
+  add(limits.io_read, "limits.io_read");
+  add(limits.io_write, "limits.io_write");
+  return out;
+}
+
 enum class RootKind {
   private_directory,  // a writable directory in the state directory: unknown top-level names belong to the workspace
   tmpfs,              // read-only once it is built

@@ -8,25 +8,12 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "session/usage.h"
 
 namespace sandy::session {
 namespace {
 
 constexpr std::uint64_t kToldThrottling = 100'000;  // microseconds; less is not worth a line
-
-// "128 MiB", "1.5 GiB"; bytes where it is less than one KiB.
-std::string size_words(std::uint64_t bytes) {
-  static constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  char text[48];
-  std::snprintf(text, sizeof text, value < 10 && value != static_cast<double>(static_cast<int>(value)) ? "%.1f %s" : "%.0f %s", value, kUnits[unit]);
-  return text;
-}
 
 std::string seconds_words(std::uint64_t microseconds) {
   char text[32];

@@ -139,21 +139,15 @@ asio::awaitable<Result<void>> Sandbox::enter_cgroup() {
   auto group = co_await cgroup::SandboxCgroup::make(executor_, *plan.cgroup, id_, launched_.pid, plan.io_path);
   if (group) {
     limits_ = Limits::make(executor_, std::move(*group));
+  } else if (!bubblewrap_runs()) {
+    plan.cgroup.reset();  // what ended it is the cause, and says so
   } else {
     // What was set by hand is not left out in silence; the defaults are, and stand in `degraded`.
     const auto& limits = planned_.policy->limits;
-    const std::pair<const char*, bool> by_hand[] = {{"limits.memory", limits.memory.has_value()}, {"limits.swap", limits.swap.has_value()}, {"limits.cpus", limits.cpus.has_value()},
-                                                    {"limits.pids", limits.pids.has_value()}, {"limits.io_read", limits.io_read.has_value()},
-                                                    {"limits.io_write", limits.io_write.has_value()}};
-    for (const auto& [key, set] : by_hand) {
-      if (set && !limits.best_effort) co_return fail(key, group.error().what + ": " + group.error().why, group.error().fix);
-    }
-    const auto& lost = *plan.cgroup;
-    const std::pair<const char*, bool> planned[] = {{"limits.memory", lost.memory.has_value()}, {"limits.swap", lost.swap.has_value()}, {"limits.cpus", lost.cpus.has_value()},
-                                                    {"limits.pids", lost.pids.has_value()}, {"limits.io_read", lost.io_read.has_value()}, {"limits.io_write", lost.io_write.has_value()}};
-    for (const auto& [key, set] : planned) {
-      if (set) plan.degraded.emplace_back(key);
-    }
+    const auto by_hand = plan::keys_of_set(limits);
+    if (!by_hand.empty() && !limits.best_effort) co_return fail(by_hand.front(), group.error().what + ": " + group.error().why, group.error().fix);
+    const auto lost = *plan.cgroup;
+    for (auto& key : plan::keys_of_set(lost)) plan.degraded.push_back(std::move(key));
     plan.watched_memory = lost.memory.value_or(plan.watched_memory);
     plan.watched_pids = lost.pids.value_or(plan.watched_pids);
     plan.cgroup.reset();
@@ -306,11 +300,10 @@ asio::awaitable<Result<void>> Sandbox::add_rules(std::string list, std::vector<s
 asio::awaitable<Result<void>> Sandbox::set_limits(policy::Limits limits) {
   if (!limits_) co_return fail("limits", "this sandbox has no control group", cgroups_here().fix);
   const auto& here = cgroups_here();
-  const std::tuple<const char*, bool, bool> wanted[] = {{"limits.memory", limits.memory.has_value(), here.memory}, {"limits.swap", limits.swap.has_value(), here.swap},
-                                                        {"limits.cpus", limits.cpus.has_value(), here.cpus},       {"limits.pids", limits.pids.has_value(), here.pids},
-                                                        {"limits.io_read", limits.io_read.has_value(), here.io},   {"limits.io_write", limits.io_write.has_value(), here.io}};
-  for (const auto& [key, set, can] : wanted) {
-    if (set && !can) co_return fail(key, here.why, here.fix);
+  const std::map<std::string, bool> can{{"limits.memory", here.memory}, {"limits.swap", here.swap},  {"limits.cpus", here.cpus},
+                                        {"limits.pids", here.pids},     {"limits.io_read", here.io}, {"limits.io_write", here.io}};
+  for (const auto& key : plan::keys_of_set(limits)) {
+    if (!can.at(key)) co_return fail(key, here.why, here.fix);
   }
   plan::CgroupPlan changed;
   changed.memory = limits.memory;
@@ -409,6 +402,8 @@ asio::awaitable<void> Sandbox::read_events() {
     // What was refused to the command was told by the proxy before the command heard of it, but to another socket.
     if (wants_denials(*event)) co_await network_->sync();
     if (limits_ && limits_->take(*event, *channel_)) continue;
+    // Of a command that nobody asks about any more.
+    if (limits_ && event->ev() == "end" && !open_.contains(event->id)) limits_->finish(event->id, event->header);
     dispatch(std::move(*event));
   }
   alive_ = false;

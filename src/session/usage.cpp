@@ -1,5 +1,8 @@
 #include "session/usage.h"
 
+#include <cstdio>
+#include <iterator>
+
 namespace sandy::session {
 
 wire::Json usage_json(const cgroup::Usage& usage, const std::optional<plan::CgroupPlan>& limits) {
@@ -28,6 +31,19 @@ wire::Json usage_json(const cgroup::Usage& usage, const std::optional<plan::Cgro
   add("io_read_limit", limits->io_read);
   add("io_write_limit", limits->io_write);
   return out;
+}
+
+std::string size_words(std::uint64_t bytes) {
+  static constexpr const char* kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[48];
+  std::snprintf(text, sizeof text, value < 10 && value != static_cast<double>(static_cast<int>(value)) ? "%.1f %s" : "%.0f %s", value, kUnits[unit]);
+  return text;
 }
 
 }  // namespace sandy::session

@@ -298,6 +298,26 @@ with Sandbox(memory="256M", timeout=60) as box:
     assert pressure == pathlib.Path("/proc/pressure/memory").exists()
 
 
+def test_what_others_see(sandy: Cli, client: Callable[..., Any]) -> None:
+    script = f"""
+import subprocess
+with Sandbox(memory="256M", pids=40, cpus=1.5, timeout=60) as box, Sandbox() as other:
+    box.run(["sh", "-c", "sleep 60 & sleep 60 &"])
+    def stats(*words): return subprocess.run([{str(sandy.program)!r}, "stats", *words], capture_output=True, text=True)
+    one, both, table = json.loads(stats("--json", box.id).stdout), json.loads(stats("--json").stdout), stats(box.id).stdout
+    watching = subprocess.Popen([{str(sandy.program)!r}, "stats", "--watch", box.id], stdout=subprocess.PIPE, text=True)
+    watching.stdout.readline()
+    mine = [box.id, other.id]
+watched = watching.communicate(timeout=60)[0]
+after = stats(mine[0])
+show([one, sorted(mine) == [each["sandbox"] for each in both], table.splitlines()[1].split()[0] == mine[0], watching.returncode, after.returncode, after.stderr])
+"""
+    [one], listed, table, watched, status, said = client(script)
+    assert one["memory_limit"] == 256 * MIB and one["pids_limit"] == 40 and one["cpus_limit"] == 1.5 and one["swap_limit"] == 0
+    assert one["processes"] == 2 and one["cpu_us"] > 0 and 0 < one["memory"] <= one.get("memory_peak", one["memory"])
+    assert listed and table and watched == 0 and status == 1 and "no sandbox" in said and "hint:" in said
+
+
 # What is seen inside, and what is left.
 
 

@@ -2,12 +2,17 @@
 
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
+
+#include "base/unique_fd.h"
 
 extern char** environ;
 
@@ -18,6 +23,15 @@ constexpr const char* kName = "org.freedesktop.systemd1";
 
 void check(int result, const char* what) {
   if (result < 0) throw std::runtime_error(what);
+}
+
+// The socket's file is there before anybody listens.
+bool listens(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy_n(path.c_str(), std::min(path.size() + 1, sizeof address.sun_path - 1), address.sun_path);
+  const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
 }  // namespace
@@ -34,7 +48,7 @@ FakeManager::FakeManager(Behaviour behaviour) : behaviour_(std::move(behaviour))
   check(sd_bus_new(&bus_), "sd_bus_new");
   check(sd_bus_set_address(bus_, address_.c_str()), "sd_bus_set_address");
   check(sd_bus_set_bus_client(bus_, 1), "sd_bus_set_bus_client");
-  for (int turn = 0; !std::filesystem::exists(directory_ + "/bus") && turn < 1000; ++turn) ::usleep(10'000);
+  for (int turn = 0; !listens(directory_ + "/bus") && turn < 1000; ++turn) ::usleep(10'000);
   check(sd_bus_start(bus_), "sd_bus_start");
   check(sd_bus_request_name(bus_, kName, 0), "sd_bus_request_name");
   check(sd_bus_add_filter(bus_, nullptr, &FakeManager::on_message, this), "sd_bus_add_filter");

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""What limits cost: a start and a command, with control groups and without. By itself, as guests (tests/vm) have none of what the other benchmarks need:
+
+    SANDY_PROGRAMS=$PWD/build/release/bin PYTHONPATH=python/src python3 tests/bench/limits.py
+
+Needs control groups of one's own. Prints JSON: medians of the pairs' ratios, with ÷ without, and milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+PROGRAM = pathlib.Path(os.environ["SANDY_PROGRAMS"]).resolve() / "sandy"
+COMMANDS = (
+    "import os, sys, time\nfrom sandy import Sandbox\n"
+    "with Sandbox() as box:\n"
+    "    print(len(box.degraded), flush=True)\n"
+    "    for line in sys.stdin:\n"
+    "        start = time.perf_counter(); box.run(['true']); print(time.perf_counter() - start, flush=True)\n"
+)
+
+
+def pairs(first: Callable[[], float], second: Callable[[], float], count: int) -> dict[str, float]:
+    for _ in range(3):
+        first(), second()
+    taken = [(first(), second()) for _ in range(count)]
+    return {
+        "ratio": statistics.median(a / b for a, b in taken),
+        "with_ms": statistics.median(a for a, _ in taken) * 1e3,
+        "without_ms": statistics.median(b for _, b in taken) * 1e3,
+    }
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        usual = {name: value for name, value in os.environ.items() if name not in ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")} | {"HOME": directory}
+        without = usual | {"XDG_RUNTIME_DIR": "/nonexistent"}  # no bus there
+        cold = {}
+        for name, options in (("cold_run", []), ("cold_run_network", ["--allow-domain", "x.example"])):
+            def start(env: dict[str, str], options: list[str] = options) -> float:
+                begin = time.perf_counter()
+                subprocess.run([PROGRAM, "run", "--private-workspace", *options, "--", "true"], env=env, check=True, stdin=subprocess.DEVNULL)
+                return time.perf_counter() - begin
+
+            cold[name] = pairs(lambda start=start: start(usual), lambda start=start: start(without), 30)
+        clients = [subprocess.Popen([sys.executable, "-c", COMMANDS], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for env in (usual, without)]
+        lacking = [int(client.stdout.readline()) for client in clients]
+        if lacking[0] != 0 or lacking[1] == 0:
+            sys.exit(f"this machine has no control groups for the one, or has them for the other: {lacking}")
+
+        def command(client: subprocess.Popen[str], pause: float) -> float:
+            time.sleep(pause)
+            client.stdin.write("\n")
+            client.stdin.flush()
+            return float(client.stdout.readline())
+
+        warm = {
+            f"warm_{name}": pairs(lambda pause=pause: command(clients[0], pause), lambda pause=pause: command(clients[1], pause), count)
+            for name, pause, count in (("in_a_row", 0, 200), ("with_pauses", 0.2, 40))
+        }
+        for client in clients:
+            client.stdin.close()
+            client.wait()
+    print(json.dumps({**cold, **warm}, indent=2))
+
+
+if __name__ == "__main__":
+    main()
