@@ -222,6 +222,41 @@ with Sandbox(timeout=2) as box:
     assert reason == "timed_out" and int(seen) <= 7 and processes == 0
 
 
+def test_commands_at_once_and_ones_that_kill_all_they_can(client: Callable[..., Any]) -> None:
+    # The process that waits to be the next command can be killed too; nobody is put into another's group for that, and no group is left.
+    script = """
+import pathlib
+with Sandbox(pids=300, timeout=60) as box:
+    codes = []
+    at_once = [threading.Thread(target=lambda: codes.append(box.run(["sh", "-c", "exit 3"]).exit_code)) for _ in range(20)]
+    for thread in at_once: thread.start()
+    for thread in at_once: thread.join()
+    killers = [box.run("kill -9 -1; exit 5").exit_code for _ in range(3)]
+    after = [box.run(["echo", "next"]).stdout.decode() for _ in range(2)]
+    group = next(pathlib.Path("/sys/fs/cgroup/user.slice").rglob(f"sandy-{box.id}.scope"))
+    left = [path.name for path in (group / "commands").iterdir() if path.is_dir()]
+    show([codes, killers, after, len(left), box.stats().processes])
+"""
+    codes, killers, after, left, processes = client(script)
+    assert codes == [3] * 20 and len(killers) == 3 and after == ["next\n"] * 2 and left <= 2 and processes == 0, (codes, killers, after, left, processes)
+
+
+def test_a_cancelled_command_gives_its_group_back(client: Callable[..., Any]) -> None:
+    script = """
+import pathlib
+with Sandbox(timeout=60) as box:
+    def stop(stream, data): raise KeyboardInterrupt
+    for turn in range(3):
+        try: box.run("echo started; sleep 300", on_output=stop)
+        except KeyboardInterrupt: pass
+    after = box.run(["echo", "next"]).stdout.decode()
+    group = next(pathlib.Path("/sys/fs/cgroup/user.slice").rglob(f"sandy-{box.id}.scope"))
+    show([after, len([path for path in (group / "commands").iterdir() if path.is_dir()]), box.stats().processes])
+"""
+    after, left, processes = client(script)
+    assert after == "next\n" and left <= 2 and processes == 0, (after, left, processes)
+
+
 # CPU and I/O.
 
 
