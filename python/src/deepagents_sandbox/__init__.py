@@ -44,6 +44,7 @@ from sandy import (
     SandboxFileError,
     SandboxGoneError,
     SandboxStartError,
+    Usage,
     __version__,
 )
 
@@ -73,6 +74,7 @@ __all__ = [
     "SandboxFileError",
     "SandboxGoneError",
     "SandboxStartError",
+    "Usage",
     "WriteResult",
     "__version__",
 ]
