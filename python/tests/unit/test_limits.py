@@ -32,7 +32,8 @@ USAGE: dict[str, Any] = {
 
 def test_what_a_command_met(serve: FakeServe) -> None:
     notes = [NOTE, "process limit 20 reached"]
-    serve.on["exec"] = lambda request: request.end(**END, reason="out_of_memory", signal=9, memory_peak=64 << 20, limit_notes=notes)
+    end = {**END, "signal": 9, "memory_peak": 64 << 20, "limit_notes": notes}
+    serve.on["exec"] = lambda request: request.end(**end, reason="out_of_memory")
     outcome = Sandbox().run("true")
     assert (outcome.reason, outcome.exit_code, outcome.memory_peak) == ("out_of_memory", 137, 64 << 20)
     assert outcome.limits_hit == (NOTE, "process limit 20 reached")
