@@ -122,6 +122,7 @@ asio::awaitable<Result<std::unique_ptr<SandboxCgroup>>> SandboxCgroup::make(asio
     if (auto written = self->write_limits(self->plan_); !written) co_return std::unexpected(written.error());
   }
   if (auto built = self->build(pid); !built) co_return std::unexpected(built.error());
+  self->built_ = true;
   co_return std::move(self);
 }
 
@@ -180,7 +181,8 @@ Result<void> SandboxCgroup::write_limits(const plan::CgroupPlan& limits) const {
 
 SandboxCgroup::~SandboxCgroup() {
   if (!group_) return;
-  if (group_.populated()) group_.kill();
+  // A start that fails is told by what asked for it, and not by its process having been killed.
+  if (built_ && group_.populated()) group_.kill();
   // A scope is systemd's to remove, with all that is in it, once it has no process.
   if (!parent_) return;
   for (const auto& groups : {std::cref(groups_), std::cref(ended_)}) {

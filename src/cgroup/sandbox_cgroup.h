@@ -77,6 +77,7 @@ class SandboxCgroup {
   Directory group_, own_, commands_;
   std::map<std::uint32_t, Directory> groups_;  // of commands
   std::map<std::uint32_t, Directory> ended_;   // with processes left
+  bool built_ = false;  // until then its process waits, and has started nothing
   std::uint32_t next_ = 1, waiting_ = 0;
   std::uint64_t gone_forks_refused_ = 0;  // in groups that are no more
 };
