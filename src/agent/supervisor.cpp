@@ -12,7 +12,6 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
 
 #include "agent/raw_syscall.h"
 

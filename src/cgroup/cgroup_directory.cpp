@@ -32,7 +32,7 @@ Result<Directory> Directory::make(const std::string& name) const {
 }
 
 std::string Directory::read(const char* file) const {
-  constexpr std::size_t kMost = 65'536;
+  constexpr std::size_t kMost = 4 << 20;
   std::string out;
   const UniqueFd fd(::openat(fd_.get(), file, O_RDONLY | O_CLOEXEC));
   if (!fd) return out;

@@ -22,7 +22,7 @@ class Directory {
   explicit operator bool() const { return static_cast<bool>(fd_); }
   const std::string& path() const { return path_; }
 
-  // At most 64 KiB; "" where it isn't there.
+  // At most 4 MiB, which all processes of a machine fit in; "" where it isn't there.
   std::string read(const char* file) const;
   // The whole text by one write(2), as cgroupfs wants it.
   Result<void> write(const char* file, std::string_view text) const;

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "cgroup/cgroup_text.h"
+#include "host/proc_text.h"
 
 namespace sandy::cgroup {
 namespace {
@@ -48,10 +47,8 @@ std::vector<Running> running_sandboxes() {
     look(kMount, out);
   } else {
     look(std::string(kMount).append("/user.slice/user-").append(std::to_string(::geteuid())).append(".slice"), out);
-    std::ifstream file("/proc/self/cgroup");
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
     // Where we are, and in a delegated directory beside that.
-    if (const auto own = unified_path(text)) look(fs::path(std::string(kMount).append(*own)).parent_path(), out);
+    if (const auto own = unified_path(host::read_text("/proc/self/cgroup"))) look(fs::path(std::string(kMount).append(*own)).parent_path(), out);
   }
   std::ranges::sort(out, {}, &Running::id);
   const auto same = std::ranges::unique(out, {}, &Running::id);
@@ -72,10 +69,7 @@ Usage usage_of(const Running& sandbox) {
     const auto pids = process_ids(group->read("cgroup.procs"));
     // What waits to become a command is still the agent's program.
     std::string name;
-    if (pids.size() == 1) {
-      std::ifstream comm("/proc/" + std::to_string(pids.front()) + "/comm");
-      std::getline(comm, name);
-    }
+    if (pids.size() == 1) name = host::read_line(("/proc/" + std::to_string(pids.front()) + "/comm").c_str());
     if (name != "sandy-agent") out.processes += single_value(group->read("pids.current")).value_or(0);
   }
   return out;

@@ -7,11 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "cgroup/cgroup_text.h"
+#include "host/proc_text.h"
 #include "cgroup/support.h"
 
 namespace sandy::cgroup {
@@ -28,11 +27,6 @@ Error no_disk(const std::string& path) {
   return {"limits of I/O", "\"" + printable(path) + "\" is on no disk that can be held back (a file system in memory, or of a network)", "use a workspace on a disk, or leave them out"};
 }
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 // The whole disk that a file is on, as "MAJOR:MINOR": io.max takes no partitions.
 std::optional<std::string> disk_of(const std::string& path) {
   struct stat st{};
@@ -40,7 +34,7 @@ std::optional<std::string> disk_of(const std::string& path) {
   const std::string number = std::to_string(major(st.st_dev)) + ":" + std::to_string(minor(st.st_dev));
   const std::string device = "/sys/dev/block/" + number;
   if (::access((device + "/partition").c_str(), F_OK) != 0) return number;
-  auto whole = text_of(device + "/../dev");
+  auto whole = host::read_text((device + "/../dev").c_str());
   if (whole.ends_with('\n')) whole.pop_back();
   return whole;
 }
@@ -102,13 +96,12 @@ asio::awaitable<Result<std::unique_ptr<SandboxCgroup>>> SandboxCgroup::make(asio
     auto limits = self->scope_limits(self->plan_);
     auto started = co_await self->bus_->start_scope(self->scope(), "Sandy: a sandbox of commands that an agent runs (" + self->id_ + ")", pid, std::move(limits));
     if (!started) co_return std::unexpected(started.error());
-    const auto path = unified_path(text_of("/proc/" + std::to_string(pid) + "/cgroup"));
+    const auto path = unified_path(host::read_text(("/proc/" + std::to_string(pid) + "/cgroup").c_str()));
     if (!path || !path->ends_with("/" + self->scope())) co_return fail("cgroup", "the sandbox's process is not in its scope: " + printable(path.value_or("none")));
     auto group = Directory::open(kMount + *path);
     if (!group) co_return std::unexpected(group.error());
     self->group_ = std::move(*group);
-    // Where it finds no disk below the file, systemd says so in its log alone.
-    if ((self->plan_.io_read || self->plan_.io_write) && self->group_.read("io.max").empty()) co_return std::unexpected(no_disk(self->io_path_));
+    if (auto checked = self->check_scope(); !checked) co_return std::unexpected(checked.error());
   } else {
     auto parent = Directory::open(self->plan_.parent);
     if (!parent) co_return std::unexpected(parent.error());
@@ -124,6 +117,13 @@ asio::awaitable<Result<std::unique_ptr<SandboxCgroup>>> SandboxCgroup::make(asio
   if (auto built = self->build(pid); !built) co_return std::unexpected(built.error());
   self->built_ = true;
   co_return std::move(self);
+}
+
+// What systemd can't set it says in its log alone: no disk below a file, a controller that it doesn't have after all. Memory and processes are limited in `commands` too.
+Result<void> SandboxCgroup::check_scope() const {
+  if ((plan_.io_read || plan_.io_write) && group_.read("io.max").empty()) return std::unexpected(no_disk(io_path_));
+  if (plan_.cpus && !single_value(group_.read("cpu.max"))) return fail(scope(), "systemd has not set its limit of CPU", "look at `systemctl --user status`; or leave the limit out, or set limits.best_effort");
+  return {};
 }
 
 Result<void> SandboxCgroup::build(pid_t pid) {
@@ -195,7 +195,7 @@ SandboxCgroup::~SandboxCgroup() {
 Result<std::uint32_t> SandboxCgroup::place(int inside) {
   end_command(std::exchange(waiting_, 0));
   for (const int pid : process_ids(own_.read("cgroup.procs"))) {
-    if (innermost_pid(text_of("/proc/" + std::to_string(pid) + "/status")) != inside) continue;
+    if (innermost_pid(host::read_text(("/proc/" + std::to_string(pid) + "/status").c_str())) != inside) continue;
     const std::uint32_t number = next_++;
     auto group = commands_.make(std::to_string(number));
     if (!group) return std::unexpected(group.error());
@@ -273,7 +273,7 @@ std::string SandboxCgroup::dying_process() const {
   constexpr unsigned long kExiting = 0x4, kSignaled = 0x400;
   for (const auto& [number, group] : groups_) {
     for (const int pid : process_ids(group.read("cgroup.procs"))) {
-      const auto stat = text_of("/proc/" + std::to_string(pid) + "/stat");
+      const auto stat = host::read_text(("/proc/" + std::to_string(pid) + "/stat").c_str());
       const auto open = stat.find('('), close = stat.rfind(')');
       if (open == std::string::npos || close == std::string::npos || close < open) continue;
       // Fields after the name: state ppid pgrp session tty_nr tpgid flags.
@@ -304,6 +304,7 @@ asio::awaitable<Result<void>> SandboxCgroup::set_limits(plan::CgroupPlan limits)
   take(plan_.pids, limits.pids);
   take(plan_.io_read, limits.io_read);
   take(plan_.io_write, limits.io_write);
+  if (bus_) co_return check_scope();
   co_return Result<void>();
 }
 

@@ -65,6 +65,7 @@ class SandboxCgroup {
   Result<void> build(pid_t pid);
   Result<void> write_limits(const plan::CgroupPlan& limits) const;
   std::uint64_t waiting_processes() const { return waiting_ == 0 ? 0 : 1; }
+  Result<void> check_scope() const;
   Result<void> limit_commands(const plan::CgroupPlan& limits) const;
   std::string scope() const { return "sandy-" + id_ + ".scope"; }
   ScopeLimits scope_limits(const plan::CgroupPlan& limits) const;

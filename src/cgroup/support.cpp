@@ -8,13 +8,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 
 #include "base/error.h"
 #include "cgroup/cgroup_directory.h"
 #include "cgroup/cgroup_text.h"
+#include "host/proc_text.h"
 
 namespace sandy::cgroup {
 namespace {
@@ -38,11 +37,6 @@ std::string joined(std::initializer_list<std::string_view> parts) {
   return out;
 }
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 std::string socket_path() {
   if (::geteuid() == 0) return "/run/dbus/system_bus_socket";
   const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
@@ -51,9 +45,9 @@ std::string socket_path() {
 
 // What processes of the caller's service manager can be limited in.
 std::string manager_controllers() {
-  if (::geteuid() == 0) return text_of(joined({kMount, "/cgroup.controllers"}));
+  if (::geteuid() == 0) return host::read_text(joined({kMount, "/cgroup.controllers"}).c_str());
   const std::string id = std::to_string(::geteuid());
-  return text_of(joined({kMount, "/user.slice/user-", id, ".slice/user@", id, ".service/cgroup.controllers"}));
+  return host::read_text(joined({kMount, "/user.slice/user-", id, ".slice/user@", id, ".service/cgroup.controllers"}).c_str());
 }
 
 void note_controllers(CgroupFacts& facts, std::string_view controllers, bool has_swap) {
@@ -89,7 +83,7 @@ bool take_delegated(const std::string& path, bool own, CgroupFacts& facts) {
   for (const char* file : {"", "/cgroup.procs", "/cgroup.subtree_control"}) {
     if (::access(joined({path, file}).c_str(), W_OK) != 0) return false;
   }
-  const auto controllers = text_of(joined({path, "/cgroup.controllers"}));
+  const auto controllers = host::read_text(joined({path, "/cgroup.controllers"}).c_str());
   if (!has_word(controllers, "memory") && !has_word(controllers, "pids")) return false;
   facts.way = CgroupFacts::Way::delegated;
   facts.parent = path;
@@ -111,7 +105,7 @@ plan::CgroupFacts find_support() {
     facts.fix = "boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line; systemd 248 and newer do so by themselves";
     return facts;
   }
-  const auto own = unified_path(text_of("/proc/self/cgroup")).value_or("/");
+  const auto own = unified_path(host::read_text("/proc/self/cgroup")).value_or("/");
   struct stat st{};
   const bool has_bus = ::stat("/run/systemd/system", &st) == 0 && ::stat(socket_path().c_str(), &st) == 0 && S_ISSOCK(st.st_mode);
   // libsystemd is loaded when it is needed: a sandbox's start has better to do meanwhile.

@@ -21,6 +21,26 @@ std::string seconds_words(std::uint64_t microseconds) {
   return text;
 }
 
+// The agent may have put any JSON there.
+std::string word(const wire::Json& header, const char* key) {
+  const auto found = header.find(key);
+  return found != header.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// Processes of a command were killed for want of memory: true, its own main process was, and then that is how it ended. (128 + 9 of a shell is an exit status, and may
+// mean anything.)
+bool tell_kills(wire::Json& end, std::uint64_t kills, const std::string& limit, const std::string& process) {
+  const auto signal = end.find("signal");
+  const bool main = word(end, "reason") == "signalled" && signal != end.end() && *signal == SIGKILL;
+  if (main) end["reason"] = "out_of_memory";
+  end["oom_kills"] = kills;
+  std::string note = main ? "killed: " : std::to_string(kills) + (kills == 1 ? " process was killed: " : " processes were killed: ");
+  note += limit;
+  if (!process.empty()) note += ", by process " + printable(process);
+  end["limit_notes"].push_back(std::move(note));
+  return main;
+}
+
 std::string cores_words(double cores) {
   char text[32];
   std::snprintf(text, sizeof text, "%g", cores);
@@ -97,55 +117,32 @@ void Limits::finish(std::uint32_t id, wire::Json& end) {
   const auto& limits = group_->limits();
   if (used.memory_peak) end["memory_peak"] = *used.memory_peak;
   end["cpu_us"] = used.cpu_us;
-  // The agent's word, where we have not seen it: a name for people, no more.
-  const auto said = end.find("killed");
-  const std::string killed = !command.killed.empty() ? command.killed : said != end.end() && said->is_string() ? said->get<std::string>() : std::string();
-  end.erase("killed");
-  auto notes = wire::Json::array();
   if (used.oom_kills > 0) {
-    end["oom_kills"] = used.oom_kills;
-    // Its main process: then that is how it ended. (128 + 9 of a shell is an exit status, and may mean anything.)
-    const auto signal = end.find("signal");
-    const bool main = end.value("reason", "") == "signalled" && signal != end.end() && *signal == SIGKILL;
-    if (main) {
-      end["reason"] = "out_of_memory";
-      // What it leaves would go on without it, and hold the memory.
-      group_->kill_command(command.group);
-    }
-    std::string note = main ? "killed: " : std::to_string(used.oom_kills) + (used.oom_kills == 1 ? " process was killed: " : " processes were killed: ");
-    note += "memory limit";
-    if (limits.memory) note += " " + size_words(*limits.memory);
-    if (used.memory_peak) note += ", peak " + size_words(*used.memory_peak);
-    if (!killed.empty()) note += ", by process " + printable(killed);
-    notes.push_back(std::move(note));
+    std::string limit = "memory limit";
+    if (limits.memory) limit += " " + size_words(*limits.memory);
+    if (used.memory_peak) limit += ", peak " + size_words(*used.memory_peak);
+    // The agent's word, where we have not seen it: a name for people, no more.
+    const bool main = tell_kills(end, used.oom_kills, limit, command.killed.empty() ? word(end, "killed") : command.killed);
+    // What it leaves would go on without it, and hold the memory.
+    if (main) group_->kill_command(command.group);
   }
   if (limits.pids && group_->forks_refused() > command.forks_refused) {
-    notes.push_back("process limit " + std::to_string(*limits.pids) + " reached");
+    end["limit_notes"].push_back("process limit " + std::to_string(*limits.pids) + " reached");
   }
   if (const auto all = group_->throttled_us(); limits.cpus && all > command.throttled_us) {
     const auto throttled = all - command.throttled_us;
     end["throttled_us"] = throttled;
-    if (throttled >= kToldThrottling) notes.push_back("CPU limit " + cores_words(*limits.cpus) + ": held back for " + seconds_words(throttled));
+    if (throttled >= kToldThrottling) end["limit_notes"].push_back("CPU limit " + cores_words(*limits.cpus) + ": held back for " + seconds_words(throttled));
   }
-  if (!notes.empty()) end["limit_notes"] = std::move(notes);
   if (command.group != 0) group_->end_command(command.group);
 }
 
 void tell_watched_limit(std::uint64_t memory, wire::Json& end) {
-  const auto said = end.find("killed"), count = end.find("memory_kills");
-  const std::string name = said != end.end() && said->is_string() ? said->get<std::string>() : std::string();
+  const auto count = end.find("memory_kills");
   const auto kills = count != end.end() && count->is_number_unsigned() ? count->get<std::uint64_t>() : std::uint64_t{0};
+  if (kills > 0 && memory > 0) tell_kills(end, kills, "memory limit " + size_words(memory) + ", as the agent saw it", word(end, "killed"));
   end.erase("killed");
   end.erase("memory_kills");
-  if (kills == 0 || memory == 0) return;
-  const auto signal = end.find("signal");
-  const bool main = end.value("reason", "") == "signalled" && signal != end.end() && *signal == SIGKILL;
-  if (main) end["reason"] = "out_of_memory";
-  end["oom_kills"] = kills;
-  std::string note = main ? "killed: " : std::to_string(kills) + (kills == 1 ? " process was killed: " : " processes were killed: ");
-  note += "memory limit " + size_words(memory) + ", as the agent saw it";
-  if (!name.empty()) note += ", by process " + printable(name);
-  end["limit_notes"] = wire::Json::array({std::move(note)});
 }
 
 void Limits::close() {

@@ -49,7 +49,8 @@ class Limits : public std::enable_shared_from_this<Limits> {
   std::map<std::uint32_t, Command> commands_;
 };
 
-// Where no control group does: what the agent did for the limit of memory (plan::SandboxPlan::watched_memory) to a command, in words, in its `end`.
+// What the agent did to a command for the limit of memory that it looks after (plan::SandboxPlan::watched_memory; 0: none), in words, in its `end`; after
+// finish(). What it says for this is taken out.
 void tell_watched_limit(std::uint64_t memory, wire::Json& end);
 
 }  // namespace sandy::session

@@ -434,7 +434,7 @@ void Sandbox::dispatch(wire::Frame event) {
     event.header.erase("more_denials");
     for (const char* key : {"memory_peak", "cpu_us", "oom_kills", "throttled_us", "limit_notes"}) event.header.erase(key);
     if (limits_ && it->second.is_command) limits_->finish(event.id, event.header);
-    if (!limits_ && it->second.is_command) tell_watched_limit(planned_.plan.watched_memory, event.header);
+    if (it->second.is_command) tell_watched_limit(planned_.plan.watched_memory, event.header);
     if (!it->second.denials.empty()) {
       auto& list = event.header["denials"] = wire::Json::array();
       for (const auto& denial : it->second.denials) {
