@@ -235,6 +235,7 @@ asio::awaitable<void> Agent::watch_ends() {
     (void)!::read(wake_.native_handle(), &count, sizeof count);
     announce_spare();
     for (auto& [pid, entry] : supervised_) {
+      if (entry.owner && entry.supervisor->executed()) entry.owner->on_executed(*entry.supervisor);
       if (entry.owner && entry.supervisor->ended()) std::exchange(entry.owner, nullptr)->on_ended(*entry.supervisor);
     }
   }

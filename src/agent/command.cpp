@@ -98,6 +98,7 @@ void Command::start(const wire::Frame& frame) {
   auto image = command_image(frame, agent_.configuration());
   if (!image) return could_not_start(image.error());
   if (!open_streams(frame, *image)) return could_not_start(errno);
+  image->tells_start = stream_;
   const auto timeout = frame.number("timeout_ms", 0);
   if (agent_.configuration().command_groups) {
     starting_ = true;
@@ -169,6 +170,8 @@ void Command::on_frame(wire::Frame frame) {
   } else if (op == "eof") {
     input_eof_ = true;
     if (input_ && !writing_) asio::co_spawn(agent_.io(), [self = shared_from_this()] { return self->write_input(); }, asio::detached);
+  } else if (op == "drain") {
+    begin_drain();
   } else if (op == "credit") {
     window_.give(frame.number("bytes", 0));
   } else if (op == "cancel") {
@@ -198,7 +201,15 @@ void Command::interrupt(std::string reason) {
   changed_.cancel();
 }
 
+void Command::on_executed(const Supervisor& supervisor) {
+  if (std::exchange(told_start_, true)) return;
+  wire::Json started = wire::event(id_, "started");
+  started["pid"] = static_cast<std::uint64_t>(supervisor.command_pid());
+  agent_.channel().post(started);
+}
+
 void Command::on_ended(const Supervisor& supervisor) {
+  if (supervisor.executed()) on_executed(supervisor);
   ended_ = true;
   status_ = supervisor.status();
   exec_errno_ = supervisor.exec_errno();
@@ -229,6 +240,30 @@ asio::awaitable<bool> Command::deliver(Output& output, std::string_view bytes) {
   co_return true;
 }
 
+void Command::begin_drain() {
+  Drain drain{};
+  for (int index = 0; index < 2; ++index) {
+    const auto& output = outputs_[index];
+    int waiting = 0;
+    if (output && !output->done) ::ioctl(output->pipe.native_handle(), FIONREAD, &waiting);
+    drain.left[index] = output && !output->done ? static_cast<std::size_t>(waiting) + output->on_its_way : 0;
+  }
+  drains_.push_back(drain);
+  if (outputs_[0]) note_drained(*outputs_[0], 0);
+}
+
+void Command::note_drained(const Output& output, std::size_t bytes) {
+  for (auto& drain : drains_) {
+    for (int index = 0; index < 2; ++index) {
+      if (outputs_[index].get() == &output) drain.left[index] -= std::min(drain.left[index], output.done ? drain.left[index] : bytes);
+    }
+  }
+  while (!drains_.empty() && drains_.front().left[0] == 0 && drains_.front().left[1] == 0) {
+    drains_.erase(drains_.begin());
+    agent_.channel().post(wire::event(id_, "drained"));
+  }
+}
+
 asio::awaitable<void> Command::read_output(std::shared_ptr<Output> output) {
   const int fd = output->pipe.native_handle();
   std::size_t in_a_row = 0;
@@ -242,6 +277,7 @@ asio::awaitable<void> Command::read_output(std::shared_ptr<Output> output) {
     }
     if (!output->done && output->left == 0U) {
       output->done = true;
+      note_drained(*output, 0);
       changed_.cancel();
     }
     std::string& buffer = agent_.scratch();
@@ -252,7 +288,10 @@ asio::awaitable<void> Command::read_output(std::shared_ptr<Output> output) {
       const auto got = static_cast<std::size_t>(n);
       if (!output->done) {
         if (output->left && !tty_) *output->left -= got;
+        output->on_its_way = got;
         if (taken) taken = co_await deliver(*output, std::string_view(buffer.data(), got));
+        output->on_its_way = 0;
+        note_drained(*output, got);
       }
       if (got == kReadBytes && !output->heavy) {
         output->heavy = true;
@@ -283,6 +322,7 @@ asio::awaitable<void> Command::read_output(std::shared_ptr<Output> output) {
     break;  // end of file, or EIO: the PTY's last slave was closed
   }
   output->done = true;
+  note_drained(*output, 0);
   boost::system::error_code ignored;
   output->pipe.close(ignored);
   changed_.cancel();
@@ -324,9 +364,6 @@ asio::awaitable<void> Command::write_input() {
 
 asio::awaitable<void> Command::run(std::uint64_t timeout_ms) {
   auto self = shared_from_this();
-  if (stream_ && supervisor_ != nullptr) {
-    agent_.channel().post(wire::event(id_, "started"));
-  }
   const auto deadline = started_ + std::chrono::milliseconds(std::min<std::uint64_t>(timeout_ms, 1'000'000'000'000));
   auto give_up = std::chrono::steady_clock::time_point::max();
   auto finished = [&] {

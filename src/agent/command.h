@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/kept_output.h"
 #include "agent/request.h"
@@ -28,6 +29,8 @@ class Command : public Request, public std::enable_shared_from_this<Command> {
   // A process of some command was ended as there were too many bytes of all.
   void note_memory_kill(const std::string& name);
 
+  // The supervisor says that the command's program is run.
+  void on_executed(const Supervisor& supervisor);
   // The supervisor says that the command has ended (or could not be started).
   void on_ended(const Supervisor& supervisor);
 
@@ -41,6 +44,7 @@ class Command : public Request, public std::enable_shared_from_this<Command> {
     KeptOutput kept;
     std::optional<std::size_t> left; // after the end: what was in the pipe then, and is still to be read
     bool heavy = false;             // it filled the buffer: read in larger pieces
+    std::size_t on_its_way = 0;     // read, and not all sent yet
     bool done = false;
   };
 
@@ -48,6 +52,8 @@ class Command : public Request, public std::enable_shared_from_this<Command> {
   void pass_streams(const wire::Frame& frame);
   asio::awaitable<void> start_in_group(CommandImage image, std::uint64_t timeout_ms);
   void kill_all();
+  void begin_drain();
+  void note_drained(const Output& output, std::size_t bytes);
   asio::awaitable<void> read_output(std::shared_ptr<Output> output);
   asio::awaitable<bool> deliver(Output& output, std::string_view bytes);
   asio::awaitable<void> write_input();
@@ -66,6 +72,12 @@ class Command : public Request, public std::enable_shared_from_this<Command> {
   asio::steady_timer changed_;        // wakes run()
   std::shared_ptr<Output> outputs_[2];
   Window window_;
+  // For each `drain` frame: what is to be sent of each output before the answer.
+  struct Drain {
+    std::size_t left[2];
+  };
+  std::vector<Drain> drains_;
+  bool told_start_ = false;
   std::optional<asio::posix::stream_descriptor> input_;
   std::string pending_;               // input not yet written
   bool input_eof_ = false, writing_ = false;

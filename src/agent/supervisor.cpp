@@ -199,6 +199,10 @@ SANDY_SHARED_MEMORY void Supervisor::supervise() {
     raw_syscall(SYS_write, wake_fd_, raw_arg(&one), sizeof one);
     return;
   }
+  if (image_.tells_start && exec_errno_ == 0) {
+    executed_.store(true, std::memory_order_release);
+    raw_syscall(SYS_write, wake_fd_, raw_arg(&one), sizeof one);
+  }
   if (!image_.oom_score_adj.empty()) prefer_for_oom(child);
   if (own_descriptors) {
     raw_syscall(SYS_close_range, 0, wake_fd_ - 1, 0);

@@ -42,6 +42,7 @@ struct CommandImage {
   bool controlling_tty = false;         // `in` is a PTY's slave and becomes the controlling terminal
   rlim_t open_files = 0, file_size = 0, processes = 0; // soft and hard limits; 0 = inherited
   std::string oom_score_adj;            // proc_pid_oom_score_adj(5); "": inherited
+  bool tells_start = false;             // `wake_fd` also becomes readable when the program is run
 };
 
 class Supervisor {
@@ -62,6 +63,7 @@ class Supervisor {
   // Of one that was prepared, also while it waits; `wake_fd` becomes readable when there is one.
   pid_t command_pid() const { return command_pid_.load(std::memory_order_acquire); }
   bool ended() const { return ended_.load(std::memory_order_acquire); }
+  bool executed() const { return executed_.load(std::memory_order_acquire); }  // the program is run; set where the image tells_start
   int exec_errno() const { return exec_errno_; }         // 0, or why the command's program could not be run
   bool chdir_failed() const { return chdir_failed_; }
   int status() const { return status_; }                 // wait(2) status; meaningful when ended()
@@ -94,7 +96,7 @@ class Supervisor {
   int wake_fd_ = -1;
   pid_t pid_ = -1;
   std::atomic<pid_t> command_pid_ = -1;
-  std::atomic<bool> ended_ = false;
+  std::atomic<bool> ended_ = false, executed_ = false;
   int exec_errno_ = 0;
   bool chdir_failed_ = false;
   int status_ = 0;

@@ -73,6 +73,7 @@ void PolicyFlags::add_to(CLI::App& verb) {
   verb.add_option("--open-files", open_files_, "Open files of a process")->group(limits)->type_name("N");
   verb.add_option("--file-size", file_size_, "Largest file that can be written")->group(limits)->type_name("SIZE");
   verb.add_option("--tmp-size", tmp_size_, "Size of each of /tmp, /var/tmp, /dev/shm (default: 1G)")->group(limits)->type_name("SIZE");
+  verb.add_option("--log-size", log_size_, "Output that is kept of each process that goes on by itself (default: 1M)")->group(limits)->type_name("SIZE");
   verb.add_flag("--best-effort", best_effort_, "Go on where this machine can't enforce a limit, and say so")->group(limits);
 }
 
@@ -138,6 +139,7 @@ Result<void> PolicyFlags::add_values(policy::PolicyDraft& draft) const {
       {limits.open_files, open_files_, "--open-files"},
       {limits.file_size, file_size_, "--file-size"},
       {limits.tmp_size, tmp_size_, "--tmp-size"},
+      {limits.log_size, log_size_, "--log-size"},
   };
   for (const Row& row : rows) {
     if (auto r = set(row.field, row.value, row.flag); !r) return r;

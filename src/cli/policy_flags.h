@@ -34,7 +34,7 @@ class PolicyFlags {
   Value policy_file_;
   std::vector<std::string> read_, write_, deny_, allow_domains_, deny_domains_, allow_private_, publish_, set_env_;
   Value workspace_, mount_, hostname_, cwd_, seccomp_, uid_, gid_;
-  Value memory_, swap_, cpus_, pids_, io_read_, io_write_, wall_time_, open_files_, file_size_, tmp_size_;
+  Value memory_, swap_, cpus_, pids_, io_read_, io_write_, wall_time_, open_files_, file_size_, tmp_size_, log_size_;
   bool private_workspace_ = false, best_effort_ = false, unsafe_broad_workspace_ = false, unsafe_ptrace_ = false;
 };
 

@@ -113,6 +113,7 @@ std::string dump_text(const SandboxPlan& plan, const std::vector<std::string>& s
   out += "limits:\n";
   if (plan.open_files != 0) out += "  open_files " + std::to_string(plan.open_files) + "\n";
   if (plan.file_size != 0) out += "  file_size " + std::to_string(plan.file_size) + "\n";
+  if (plan.log_size != kDefaultLogBytes) out += "  log_size " + std::to_string(plan.log_size) + "\n";
   if (plan.wall_time_ms != 0) out += "  wall_time_ms " + std::to_string(plan.wall_time_ms) + "\n";
   if (plan.cgroup) {
     for (const auto& [key, value] : cgroup_limits(*plan.cgroup)) out += std::string("  ") + key + " " + value.dump() + "\n";
@@ -158,6 +159,7 @@ std::string dump_json(const SandboxPlan& plan, const std::vector<std::string>& s
   Json limits = Json::object();
   if (plan.open_files != 0) limits["open_files"] = plan.open_files;
   if (plan.file_size != 0) limits["file_size"] = plan.file_size;
+  if (plan.log_size != kDefaultLogBytes) limits["log_size"] = plan.log_size;
   if (plan.wall_time_ms != 0) limits["wall_time_ms"] = plan.wall_time_ms;
   if (plan.cgroup) {
     for (const auto& [key, value] : cgroup_limits(*plan.cgroup)) limits[key] = value;

@@ -94,6 +94,7 @@ Result<SandboxPlan> make_plan(const policy::SandboxPolicy& policy, const HostFac
   for (const auto& [name, value] : policy->environment.set) plan.private_variables.push_back(name);
   plan.open_files = policy->limits.open_files.value_or(0);
   plan.file_size = policy->limits.file_size.value_or(0);
+  plan.log_size = policy->limits.log_size.value_or(kDefaultLogBytes);
   plan.wall_time_ms = policy->limits.wall_time_ms.value_or(0);
   for (const auto& key : policy.degraded()) plan.degraded.emplace_back(key);
   return plan;

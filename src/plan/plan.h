@@ -97,6 +97,8 @@ enum class RootKind {
   tmpfs,              // read-only once it is built
 };
 
+inline constexpr std::uint64_t kDefaultLogBytes = 1'048'576;
+
 struct SandboxPlan {
   RootKind root = RootKind::tmpfs;
   std::vector<FdSlot> slots;
@@ -119,6 +121,7 @@ struct SandboxPlan {
   std::vector<std::string> root_names;                  // top-level names that are the system's
   policy::Seccomp seccomp;
   std::uint64_t open_files = 0, file_size = 0, wall_time_ms = 0;  // 0 = none
+  std::uint64_t log_size = kDefaultLogBytes;  // of each process' output
   std::vector<std::string> degraded;                    // what the policy or the defaults ask for and this host doesn't enforce
   std::string bwrap;
 

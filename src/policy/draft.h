@@ -66,6 +66,7 @@ struct LimitsDraft {
   OptionalText open_files;         // count
   OptionalText file_size;          // size
   OptionalText tmp_size;           // size
+  OptionalText log_size;           // size
   OptionalFlag best_effort;
 };
 

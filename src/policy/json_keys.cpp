@@ -44,6 +44,7 @@ const std::array kKeys{
     PolicyKey{"limits.open_files", KeyKind::count, SANDY_TEXT(limits.open_files)},
     PolicyKey{"limits.file_size", KeyKind::amount, SANDY_TEXT(limits.file_size)},
     PolicyKey{"limits.tmp_size", KeyKind::amount, SANDY_TEXT(limits.tmp_size)},
+    PolicyKey{"limits.log_size", KeyKind::amount, SANDY_TEXT(limits.log_size)},
     PolicyKey{"limits.best_effort", KeyKind::flag, SANDY_FLAG(limits.best_effort)},
     PolicyKey{"seccomp", KeyKind::seccomp, {}},
     PolicyKey{"seccomp.base", KeyKind::text, SANDY_TEXT(seccomp.base)},

@@ -87,6 +87,7 @@ Json limits_json(const Limits& limits) {
   put("open_files", limits.open_files);
   put("file_size", limits.file_size);
   put("tmp_size", limits.tmp_size);
+  put("log_size", limits.log_size);
   out["best_effort"] = limits.best_effort;
   return out;
 }

@@ -81,6 +81,7 @@ struct Limits {
   std::optional<std::uint64_t> open_files;         // RLIMIT_NOFILE
   std::optional<std::uint64_t> file_size;          // bytes, RLIMIT_FSIZE
   std::optional<std::uint64_t> tmp_size;           // bytes, each of /tmp, /var/tmp, /dev/shm
+  std::optional<std::uint64_t> log_size;           // bytes of output kept of each process that goes on by itself
   bool best_effort = false;
   bool operator==(const Limits&) const = default;
 };

@@ -143,6 +143,9 @@ Result<Limits> check_limits(const LimitsDraft& draft) {
           draft.tmp_size, parse_size,
           Whole{64 * kKiB, kMaxOffset, "less than 64k: common programs need more", kTooLarge},
           limits.tmp_size),
+      check_range(draft.log_size, parse_size,
+                  Whole{0, 256 * 1024 * kKiB, "", "more than 256M: it is kept in memory"},
+                  limits.log_size),
   };
   for (const auto& check : checks) {
     if (!check) return std::unexpected(check.error());

@@ -6,8 +6,10 @@
 namespace sandy::session {
 namespace {
 
+constexpr std::size_t kShownWords = 4'096;  // of a process, in a list
+
 bool is_follow_up(std::string_view op) {
-  return op == "data" || op == "eof" || op == "credit" || op == "cancel" || op == "signal" || op == "resize";
+  return op == "data" || op == "eof" || op == "credit" || op == "cancel" || op == "signal" || op == "resize" || op == "drain";
 }
 
 }  // namespace
@@ -24,6 +26,9 @@ asio::awaitable<void> ClientConnection::run() {
       if (active_ && active_->client_id == frame->id) {
         const auto sandbox = active_->sandbox;
         sandbox->follow(active_->agent_id, std::move(frame->header), std::move(frame->payload));
+      } else if (attached_ && attached_->client_id == frame->id) {
+        const auto process = attached_->process;
+        process->follow(*this, std::move(frame->header), std::move(frame->payload));
       }
       continue;
     }
@@ -35,13 +40,15 @@ asio::awaitable<void> ClientConnection::run() {
       continue;
     }
     if (frame->op() == "answer") continue;  // to a question of a sandbox that has just ended
-    if (active_) break;  // a second request at a time: the client has lost its place
+    if (active_ || attached_) break;  // a second request at a time: the client has lost its place
     co_await handle(std::move(*frame));
   }
   if (questions_) questions_->sandbox->set_on_question(Sandbox::OnQuestion(), this);
   questions_.reset();
   if (active_) active_->sandbox->abandon(active_->agent_id);
   active_.reset();
+  if (attached_) attached_->process->detach(*this);
+  attached_.reset();
   channel_->close();
   server_.forget(self);
 }
@@ -75,6 +82,16 @@ asio::awaitable<void> ClientConnection::handle(wire::Frame frame) {
     tell_usage(frame);
   } else if (op == "questions") {
     co_await take_questions(frame);
+  } else if (op == "describe") {
+    describe(frame);
+  } else if (op == "spawn") {
+    spawn(std::move(frame));
+  } else if (op == "attach") {
+    attach(frame);
+  } else if (op == "processes") {
+    list_processes(frame);
+  } else if (op == "signal" || op == "kill") {
+    change_process(frame);
   } else if (op == "close") {
     co_await server_.close(std::string(frame.word("sandbox")));
     end(frame.id, wire::Json::object());
@@ -110,8 +127,8 @@ asio::awaitable<void> ClientConnection::create(const wire::Frame& frame) {
 }
 
 asio::awaitable<void> ClientConnection::take_questions(const wire::Frame& frame) {
-  const auto sandbox = server_.find(frame.word("sandbox"));
-  if (!sandbox || !sandbox->alive()) co_return end_error(frame.id, "no_sandbox", sandbox ? sandbox->end_reason() : "there is no such sandbox, or it was closed");
+  const auto sandbox = alive(frame);
+  if (!sandbox) co_return;
   questions_.emplace();
   questions_->client_id = frame.id;
   questions_->sandbox = sandbox;
@@ -137,8 +154,8 @@ void ClientConnection::ask(std::uint32_t question, const std::string& target) {
 asio::awaitable<void> ClientConnection::change_rules(const wire::Frame& frame) {
   const auto cut = frame.cut();
   const auto list = frame.word("list");
-  const auto sandbox = server_.find(frame.word("sandbox"));
-  if (!sandbox || !sandbox->alive()) co_return end_error(frame.id, "no_sandbox", sandbox ? sandbox->end_reason() : "there is no such sandbox, or it was closed");
+  const auto sandbox = alive(frame);
+  if (!sandbox) co_return;
   if (!cut || (list != "allow" && list != "deny")) co_return end_error(frame.id, "policy", "network needs a list and rules");
   std::vector<std::string> rules(cut->args.begin(), cut->args.end());
   const auto done = co_await sandbox->add_rules(std::string(list), std::move(rules));
@@ -148,8 +165,8 @@ asio::awaitable<void> ClientConnection::change_rules(const wire::Frame& frame) {
 
 asio::awaitable<void> ClientConnection::change_limits(const wire::Frame& frame) {
   const auto cut = frame.cut();
-  const auto sandbox = server_.find(frame.word("sandbox"));
-  if (!sandbox || !sandbox->alive()) co_return end_error(frame.id, "no_sandbox", sandbox ? sandbox->end_reason() : "there is no such sandbox, or it was closed");
+  const auto sandbox = alive(frame);
+  if (!sandbox) co_return;
   if (!cut || cut->args.size() != 1) co_return end_error(frame.id, "policy", "limits needs a policy of nothing but limits");
   const auto limits = parse_running_limits(cut->args[0]);
   if (!limits) co_return end_error(frame.id, "policy", limits.error().text());
@@ -159,11 +176,91 @@ asio::awaitable<void> ClientConnection::change_limits(const wire::Frame& frame) 
 }
 
 void ClientConnection::tell_usage(const wire::Frame& frame) {
-  const auto sandbox = server_.find(frame.word("sandbox"));
-  if (!sandbox || !sandbox->alive()) return end_error(frame.id, "no_sandbox", sandbox ? sandbox->end_reason() : "there is no such sandbox, or it was closed");
+  const auto sandbox = alive(frame);
+  if (!sandbox) return;
   const auto usage = sandbox->usage();
   if (!usage) return end_error(frame.id, "no_cgroup", "this sandbox has no control group that counts: " + cgroups_here().why);
   end(frame.id, usage_json(*usage, sandbox->plan().cgroup));
+}
+
+// The sandbox that a request names; without one that is alive, the request has ended.
+std::shared_ptr<Sandbox> ClientConnection::alive(const wire::Frame& frame) {
+  auto sandbox = server_.find(frame.word("sandbox"));
+  if (sandbox && sandbox->alive()) return sandbox;
+  end_error(frame.id, "no_sandbox", sandbox ? sandbox->end_reason() : "there is no such sandbox, or it was closed");
+  return nullptr;
+}
+
+// As alive(), for the process that it names. What has ended can be read as long as the sandbox is known.
+std::shared_ptr<Process> ClientConnection::process(const wire::Frame& frame) {
+  const auto sandbox = server_.find(frame.word("sandbox"));
+  if (!sandbox) return end_error(frame.id, "no_sandbox", "there is no such sandbox, or it was closed"), nullptr;
+  auto found = server_.processes_of(*sandbox).find(frame.number("process", 0));
+  if (!found) end_error(frame.id, "no_process", "there is no such process, or it ended too long ago");
+  return found;
+}
+
+void ClientConnection::describe(const wire::Frame& frame) {
+  if (const auto sandbox = alive(frame)) end_created(frame.id, *sandbox);
+}
+
+void ClientConnection::spawn(wire::Frame frame) {
+  const auto sandbox = alive(frame);
+  if (!sandbox) return;
+  const auto cut = frame.cut();
+  const auto count = frame.number("argc", 1);
+  if (!cut || count == 0 || count > cut->args.size()) return end_error(frame.id, "invalid", "spawn needs args, as exec does");
+  std::string words;
+  for (std::size_t i = 0; i < count && words.size() < kShownWords; ++i) words.append(cut->args[i].substr(0, kShownWords - words.size())).push_back('\0');
+  for (const char* key : {"sandbox", "keep"}) frame.header.erase(key);
+  attached_ = AttachedProcess{frame.id, server_.processes_of(*sandbox).start(sandbox, std::move(frame.header), std::move(frame.payload), std::move(words))};
+  attached_->process->attach(*this, {.offset = 0});
+}
+
+void ClientConnection::attach(const wire::Frame& frame) {
+  const auto found = process(frame);
+  if (!found) return;
+  Process::Options options;
+  if (frame.header.contains("offset")) options.offset = frame.number("offset", 0);
+  options.follow = frame.flag("follow", true);
+  options.hold = frame.flag("hold", true);
+  attached_ = AttachedProcess{frame.id, found};
+  found->attach(*this, options);
+}
+
+void ClientConnection::list_processes(const wire::Frame& frame) {
+  const auto sandbox = alive(frame);
+  if (!sandbox) return;
+  for (const auto& process : server_.processes_of(*sandbox).all()) {
+    wire::Json event = process->description();
+    event["id"] = frame.id;
+    event["ev"] = "data";
+    channel_->post(event, process->words());
+  }
+  end(frame.id, wire::Json::object());
+}
+
+void ClientConnection::change_process(const wire::Frame& frame) {
+  const auto found = process(frame);
+  if (!found) return;
+  if (frame.op() == "kill") {
+    found->kill();
+  } else {
+    found->signal(static_cast<int>(frame.number("signal", 0)));
+  }
+  end(frame.id, wire::Json::object());
+}
+
+void ClientConnection::on_process_event(wire::Json header, std::string payload) {
+  if (!attached_) return;
+  header["id"] = attached_->client_id;
+  if (header["ev"] == "end") {
+    attached_.reset();
+    server_.quiet().note();
+  }
+  std::vector<std::pair<wire::Json, std::string>> frames;
+  frames.emplace_back(std::move(header), std::move(payload));
+  channel_->post_all(std::move(frames));
 }
 
 void ClientConnection::end_hello(std::uint32_t id) {

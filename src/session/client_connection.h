@@ -1,4 +1,4 @@
-// One connection of a client: one request at a time.
+// One connection of a client: one request at a time. Every operation of PROTOCOL.md's "Client to sandy serve" is taken here.
 #pragma once
 
 #include <memory>
@@ -10,13 +10,14 @@
 
 namespace sandy::session {
 
-class ClientConnection : public EventSink, public std::enable_shared_from_this<ClientConnection> {
+class ClientConnection : public EventSink, public ProcessReader, public std::enable_shared_from_this<ClientConnection> {
  public:
   ClientConnection(Server& server, UniqueFd socket);
 
   // Serves until the client closes; what is open then is cancelled.
   asio::awaitable<void> run();
   void on_event(wire::Frame event) override;
+  void on_process_event(wire::Json header, std::string payload) override;
 
  private:
   asio::awaitable<void> handle(wire::Frame frame);
@@ -26,6 +27,13 @@ class ClientConnection : public EventSink, public std::enable_shared_from_this<C
   asio::awaitable<void> change_rules(const wire::Frame& frame);
   asio::awaitable<void> change_limits(const wire::Frame& frame);
   void tell_usage(const wire::Frame& frame);
+  void describe(const wire::Frame& frame);
+  void spawn(wire::Frame frame);
+  void attach(const wire::Frame& frame);
+  void list_processes(const wire::Frame& frame);
+  void change_process(const wire::Frame& frame);
+  std::shared_ptr<Sandbox> alive(const wire::Frame& frame);
+  std::shared_ptr<Process> process(const wire::Frame& frame);
   void show_plan(const wire::Frame& frame);
   void forward(wire::Frame frame);
   void end(std::uint32_t id, wire::Json fields, std::string payload = {});
@@ -40,6 +48,12 @@ class ClientConnection : public EventSink, public std::enable_shared_from_this<C
     std::shared_ptr<Sandbox> sandbox;
   };
   std::optional<Active> active_;
+  // The process that this connection is attached to, and the request that its events are of.
+  struct AttachedProcess {
+    std::uint32_t client_id = 0;
+    std::shared_ptr<Process> process;  // null while it starts
+  };
+  std::optional<AttachedProcess> attached_;
   // Whose questions go to this connection, and the request that they are events of.
   struct Questions {
     std::uint32_t client_id = 0;

@@ -26,10 +26,10 @@ bool EventGate::admit(const wire::Frame& event) {
     return has_at_most(event, "tail", &wire::Json::is_boolean);
   }
   if (!event.payload.empty()) return false;
-  if (ev == "credit") {
+  if (ev == "credit" || ev == "drained") {
     if (unanswered_ == 0) return false;
     --unanswered_;
-    return has_at_most(event, "bytes", &wire::Json::is_number_unsigned);
+    return ev == "drained" ? event.header.size() == 2 : has_at_most(event, "bytes", &wire::Json::is_number_unsigned);
   }
   if (ev != "started" || started_) return false;
   started_ = true;

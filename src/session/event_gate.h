@@ -14,7 +14,7 @@ namespace sandy::session {
 // something; and its header holds nothing but the few words that its kind has (PROTOCOL.md).
 class EventGate {
  public:
-  // The requester sent a frame of this request: the request itself, or `data`.
+  // The requester sent a frame of this request that is answered: the request itself, `data`, or `drain`.
   void note_sent() { ++unanswered_; }
   // The requester gave back stream bytes (`credit`).
   void give_back(std::uint64_t bytes) { under_way_ -= static_cast<std::size_t>(bytes < under_way_ ? bytes : under_way_); }
@@ -27,7 +27,7 @@ class EventGate {
 
  private:
   std::size_t under_way_ = 0;
-  std::uint64_t unanswered_ = 0;  // frames that a `credit` event may still answer
+  std::uint64_t unanswered_ = 0;  // frames that a `credit` or `drained` event may still answer
   bool started_ = false, ended_ = false;
 };
 

@@ -149,8 +149,8 @@ Result<policy::Limits> parse_running_limits(std::string_view json) {
   if (!draft) return std::unexpected(draft.error());
   auto limits = policy::check_limits(draft->limits);
   if (!limits) return std::unexpected(limits.error());
-  if (limits->wall_time_ms || limits->open_files || limits->file_size || limits->tmp_size) {
-    return fail("limits", "wall_time, open_files, file_size and tmp_size can't be changed while a sandbox runs", "make another sandbox");
+  if (limits->wall_time_ms || limits->open_files || limits->file_size || limits->tmp_size || limits->log_size) {
+    return fail("limits", "wall_time, open_files, file_size, tmp_size and log_size can't be changed while a sandbox runs", "make another sandbox");
   }
   return limits;
 }

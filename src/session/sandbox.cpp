@@ -381,7 +381,7 @@ void Sandbox::follow(std::uint32_t id, wire::Json header, std::string payload) {
   if (op != header.end() && *op == "credit") {
     const auto bytes = header.find("bytes");
     if (bytes != header.end() && bytes->is_number_unsigned()) it->second.gate.give_back(bytes->get<std::uint64_t>());
-  } else if (op != header.end() && *op == "data") {
+  } else if (op != header.end() && (*op == "data" || *op == "drain")) {
     it->second.gate.note_sent();
   }
   header["id"] = id;

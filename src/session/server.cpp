@@ -23,13 +23,13 @@ void Server::add_connection(UniqueFd socket) {
 
 std::shared_ptr<Sandbox> Server::find(std::string_view id) const {
   const auto it = sandboxes_.find(id);
-  return it == sandboxes_.end() ? nullptr : it->second;
+  return it == sandboxes_.end() ? nullptr : it->second.sandbox;
 }
 
 asio::awaitable<void> Server::close(std::string id) {
   const auto it = sandboxes_.find(id);
   if (it == sandboxes_.end()) co_return;
-  const auto sandbox = it->second;
+  const auto sandbox = it->second.sandbox;
   co_await sandbox->close("the sandbox was closed");
   sandboxes_.erase(id);
 }
@@ -64,9 +64,9 @@ asio::awaitable<void> Server::run(UniqueFd first) {
   // All at once: each waits for its processes.
   std::size_t left = sandboxes_.size();
   asio::steady_timer all_closed(io_, asio::steady_timer::time_point::max());
-  for (const auto& [id, sandbox] : sandboxes_) {
+  for (const auto& [id, entry] : sandboxes_) {
     asio::co_spawn(
-        io_, [sandbox = sandbox]() -> asio::awaitable<void> { co_await sandbox->close("the client process is gone"); },
+        io_, [sandbox = entry.sandbox]() -> asio::awaitable<void> { co_await sandbox->close("the client process is gone"); },
         [&](std::exception_ptr) {
           if (--left == 0) all_closed.cancel();
         });

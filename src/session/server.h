@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/unique_fd.h"
+#include "session/process.h"
 #include "session/sandbox.h"
 #include "session/wire/quiet.h"
 
@@ -27,8 +28,9 @@ class Server {
   void add_connection(UniqueFd socket);
   void forget(const std::shared_ptr<ClientConnection>& connection) { connections_.erase(connection); }
 
-  void add(std::shared_ptr<Sandbox> sandbox) { sandboxes_[sandbox->id()] = std::move(sandbox); }
+  void add(const std::shared_ptr<Sandbox>& sandbox) { sandboxes_[sandbox->id()].sandbox = sandbox; }
   std::shared_ptr<Sandbox> find(std::string_view id) const;
+  Processes& processes_of(const Sandbox& sandbox) { return sandboxes_[sandbox.id()].processes; }
   asio::awaitable<void> close(std::string id);
 
  private:
@@ -37,7 +39,11 @@ class Server {
   asio::io_context& io_;
   std::shared_ptr<wire::Quiet> quiet_ = std::make_shared<wire::Quiet>(io_.get_executor());
   std::set<std::shared_ptr<ClientConnection>> connections_;
-  std::map<std::string, std::shared_ptr<Sandbox>, std::less<>> sandboxes_;
+  struct Entry {
+    std::shared_ptr<Sandbox> sandbox;
+    Processes processes;
+  };
+  std::map<std::string, Entry, std::less<>> sandboxes_;
 };
 
 }  // namespace sandy::session

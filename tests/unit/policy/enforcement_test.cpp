@@ -53,7 +53,7 @@ TEST(Unenforceable, EachFlagFreesItsOwnLimits) {
 
 TEST(Unenforceable, OtherLimitsNeedNoCgroup) {
   const auto policy =
-      valid(R"("limits": {"wall_time": 5, "open_files": 64, "file_size": 1, "tmp_size": "1M"})");
+      valid(R"("limits": {"wall_time": 5, "open_files": 64, "file_size": 1, "tmp_size": "1M", "log_size": 0})");
   EXPECT_THAT(policy.degraded(), ElementsAre("limits.memory", "limits.swap", "limits.pids"));
 }
 

@@ -19,7 +19,7 @@ TEST(ReadPolicy, FillsTheDraftAndRemembersKeys) {
       "unsafe_broad_workspace": true},
     "network": {"mode": "allowlist", "allow": ["x.org"], "deny": ["y.org"], "allow_private": ["10.0.0.1:80"]},
     "limits": {"memory": "2G", "swap": 0, "cpus": 1.5, "pids": 512, "io_read": 1e3, "io_write": "1M",
-               "wall_time": "10m", "open_files": 1024, "file_size": "1G", "tmp_size": "64M", "best_effort": true},
+               "wall_time": "10m", "open_files": 1024, "file_size": "1G", "tmp_size": "64M", "log_size": 5, "best_effort": true},
     "seccomp": {"file": "own.json", "unsafe_ptrace": false},
     "environment": {"pass": ["LANG"], "set": {"A": "1", "B": {"bytes": "/w=="}}},
     "process": {"hostname": "h", "cwd": "/w/x", "uid": 1001, "gid": 1002}})");
@@ -56,6 +56,7 @@ TEST(ReadPolicy, FillsTheDraftAndRemembersKeys) {
   expect(limits.open_files, "1024", "limits.open_files");
   expect(limits.file_size, "1G", "limits.file_size");
   expect(limits.tmp_size, "64M", "limits.tmp_size");
+  expect(limits.log_size, "5", "limits.log_size");
   EXPECT_TRUE(limits.best_effort->value);
   EXPECT_FALSE(draft->seccomp.base);
   expect(draft->seccomp.file, "own.json", "seccomp.file");

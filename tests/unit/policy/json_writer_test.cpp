@@ -92,6 +92,7 @@ class RandomDraft {
     fill(draft.limits.open_files, number());
     fill(draft.limits.file_size, number() + "T");
     fill(draft.limits.tmp_size, number());
+    fill(draft.limits.log_size, number());
     draft.limits.best_effort = {true, "b"};
     if (flip()) draft.filesystem.unsafe_broad_workspace = {flip(), "b"};
     if (flip()) draft.seccomp.unsafe_ptrace = {flip(), "b"};

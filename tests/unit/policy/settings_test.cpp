@@ -10,12 +10,13 @@ using testing::HasSubstr;
 
 TEST(CheckLimits, EnforceableOnes) {
   const auto policy = valid(
-      R"("limits": {"wall_time": "1h30m", "open_files": 1024, "file_size": "1G", "tmp_size": 65536})");
+      R"("limits": {"wall_time": "1h30m", "open_files": 1024, "file_size": "1G", "tmp_size": 65536, "log_size": "2M"})");
   const Limits& limits = policy->limits;
   EXPECT_EQ(limits.wall_time_ms, 5'400'000U);
   EXPECT_EQ(limits.open_files, 1024U);
   EXPECT_EQ(limits.file_size, std::uint64_t{1} << 30);
   EXPECT_EQ(limits.tmp_size, 65'536U);
+  EXPECT_EQ(limits.log_size, 2'097'152U);
   EXPECT_FALSE(limits.memory || limits.swap || limits.cpus || limits.pids || limits.io_read ||
                limits.io_write);
 }
@@ -62,6 +63,7 @@ TEST(CheckLimits, Refuses) {
       {limit(R"("file_size": 0)"), "limits.file_size", {"no file could be written"}},
       {limit(R"("file_size": "9223372036854775808")"), "limits.file_size", {"2^63"}},
       {limit(R"("tmp_size": 1)"), "limits.tmp_size", {"less than 64k"}},
+      {limit(R"("log_size": "1G")"), "limits.log_size", {"more than 256M"}},
   });
 }
 

@@ -55,6 +55,11 @@ TEST(EventGate, EventsWithoutDataComeOnlyAsOftenAsTheRequesterSentSomething) {
   EXPECT_FALSE(gate.admit(event(R"({"id": 1, "ev": "credit", "bytes": 1})")));
   EXPECT_TRUE(gate.admit(event(R"({"id": 1, "ev": "started"})")));
   EXPECT_FALSE(gate.admit(event(R"({"id": 1, "ev": "started"})")));
+  gate.note_sent();
+  EXPECT_FALSE(gate.admit(event(R"({"id": 1, "ev": "drained", "x": 1})")));
+  gate.note_sent();
+  EXPECT_TRUE(gate.admit(event(R"({"id": 1, "ev": "drained"})")));
+  EXPECT_FALSE(gate.admit(event(R"({"id": 1, "ev": "drained"})")));
   EXPECT_FALSE(gate.admit(event(R"({"id": 1, "ev": "stdout"})")));
 }
 
