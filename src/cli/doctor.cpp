@@ -77,7 +77,7 @@ void judge(const Json& end, const std::string& program, const std::string& time,
 
 asio::awaitable<void> start_and_run(asio::io_context& io, session::PlannedSandbox planned, host::StartFindings& out) {
   const auto begin = std::chrono::steady_clock::now();
-  auto sandbox = co_await session::Sandbox::start(io.get_executor(), std::move(planned), std::nullopt, session::Sandbox::NetworkOptions(), kStartLimit);
+  auto sandbox = co_await session::Sandbox::start(io.get_executor(), std::move(planned), std::nullopt, session::Sandbox::NetworkOptions(), std::nullopt, kStartLimit);
   if (!sandbox) {
     out.error = sandbox.error();
     session::Limits::shutdown();

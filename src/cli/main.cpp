@@ -16,6 +16,7 @@
 namespace sandy::cli {
 
 void print_error(const Error& error) { std::fprintf(stderr, "sandy: %s\n", error.text().c_str()); }
+void note(const std::string& text) { std::fprintf(stderr, "sandy: %s\n", text.c_str()); }
 
 }  // namespace sandy::cli
 
@@ -65,7 +66,7 @@ int check_arguments(const CLI::App& app, int argc, char** argv) {
     if (equals == std::string_view::npos && option != nullptr && option->get_type_size() > 0) ++i;  // its value
     if (option == nullptr || equals != word.size() - 1) continue;
     std::fprintf(stderr, "sandy: %s: an empty value (leave the option out, or give it a value)\n", sandy::printable(word).c_str());
-    return first == "run" || first == "shell" ? sandy::cli::kCouldNotStart : sandy::cli::kUsage;
+    return sandy::cli::has_status_of_command(first) ? sandy::cli::kCouldNotStart : sandy::cli::kUsage;
   }
   return 0;
 }
@@ -117,6 +118,14 @@ int main(int argc, char** argv) {
   sandy::cli::add_run(app, status, first == "run");
   sandy::cli::add_shell(app, status, first == "shell");
   sandy::cli::add_plan(app, status, first == "plan");
+  sandy::cli::add_create(app, status, first == "create");
+  sandy::cli::add_exec(app, status);
+  sandy::cli::add_attach(app, status);
+  sandy::cli::add_logs(app, status);
+  sandy::cli::add_ps(app, status);
+  sandy::cli::add_stop(app, status);
+  sandy::cli::add_rm(app, status);
+  sandy::cli::add_prune(app, status);
   sandy::cli::add_check(app, status);
   sandy::cli::add_doctor(app, status);
   sandy::cli::add_stats(app, status);
@@ -133,7 +142,7 @@ int main(int argc, char** argv) {
     const int code = app.exit(error);
     if (code == 0) return 0;
     // Not to be taken for a status of the command.
-    return first == "run" || first == "shell" ? sandy::cli::kCouldNotStart : sandy::cli::kUsage;
+    return sandy::cli::has_status_of_command(first) ? sandy::cli::kCouldNotStart : sandy::cli::kUsage;
   }
   sandy::host::end_last_orphans(std::chrono::seconds(2));
   // A full disk must not look like success.

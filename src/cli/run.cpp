@@ -43,7 +43,10 @@ int run(const RunOptions& options) {
   if (!draft) return could_not_start(draft.error());
   const auto policy = session::validate_here(*draft);
   if (!policy) return could_not_start(policy.error());
-  ForegroundOptions foreground{.argv = unmarked_words(options.command), .timeout_ms = 0, .tty = options.tty == "always" || (options.tty == "auto" && at_a_terminal()), .policy_file = options.policy.policy_file(caller)};
+  ForegroundOptions foreground;
+  foreground.argv = unmarked_words(options.command);
+  foreground.tty = options.tty == "always" || (options.tty == "auto" && at_a_terminal());
+  foreground.policy_file = options.policy.policy_file(caller);
   if (options.ask) {
     if (::isatty(0) != 1) return could_not_start({"--ask", "standard input is no terminal to ask at", "leave it out, and name what is allowed with --allow-domain"});
     if ((*policy)->network.mode == policy::NetworkMode::none) return could_not_start({"--ask", "the sandbox has no network", "give --allow-domain, or a policy with network.mode \"allowlist\""});

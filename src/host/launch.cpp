@@ -45,7 +45,7 @@ Result<UniqueFd> open_slot(const plan::SandboxPlan& plan, const plan::FdSlot& sl
 
 }  // namespace
 
-Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string& id, std::string_view seccomp) {
+Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string& id, std::string_view seccomp, StatePlace place) {
   LaunchedSandbox launched;
   // Without root, a network and control groups there is nothing to prepare, and bubblewrap is started at once.
   const bool prepared = plan.host_ids || plan.network || plan.cgroup;
@@ -65,11 +65,15 @@ Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string&
   auto mark = StartMark::make(*state, id);
   if (!mark) return std::unexpected(mark.error());
   launched.mark = std::move(*mark);
-  if (plan.root == plan::RootKind::private_directory) {
+  if (plan.root == plan::RootKind::private_directory || place != StatePlace::as_planned) {
     state->sweep();
-    auto directory = SandboxDirectory::make(*state, id, plan.host_ids);
+    auto directory = place == StatePlace::adopted ? SandboxDirectory::adopt(*state, id, plan.host_ids) : SandboxDirectory::make(*state, id, plan.host_ids);
     if (!directory) return std::unexpected(directory.error());
     launched.directory = std::make_unique<SandboxDirectory>(std::move(*directory));
+    // The workspace is what is gone on with; the rest is made anew.
+    if (place == StatePlace::adopted) {
+      if (auto left = launched.directory->leave_only(plan::kRootDirectory, plan.workspace); !left) return std::unexpected(left.error());
+    }
   }
 
   const int network_number = kFirstSlot + static_cast<int>(plan.slots.size()), wait_number = network_number + 1, first_free = wait_number + 1;

@@ -28,7 +28,10 @@ struct LaunchedSandbox {
   StartMark mark;         // to be removed when the agent has answered
 };
 
+// A state directory of its own: where the plan needs one; always; the one that a kept sandbox of this id has left.
+enum class StatePlace { as_planned, always, adopted };
+
 // `id` names the sandbox's state directory; `seccomp` is the compiled filter (struct sock_filter[], seccomp(2)).
-Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string& id, std::string_view seccomp);
+Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string& id, std::string_view seccomp, StatePlace place = StatePlace::as_planned);
 
 }  // namespace sandy::host

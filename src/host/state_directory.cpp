@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <cstdlib>
@@ -20,6 +21,10 @@ namespace {
 
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr std::string_view kPrefix = "sandbox-";
+constexpr const char* kRecord = "kept";
+constexpr off_t kMaxRecord = 4 << 20;
+constexpr int kLockTries = 20;                       // somebody who looks whether it runs has a lock for a moment
+constexpr timespec kLockPause{0, 10'000'000};
 
 std::vector<std::string> candidates() {
   std::vector<std::string> out;
@@ -31,7 +36,8 @@ std::vector<std::string> candidates() {
   return out;
 }
 
-// Opens `path`, which is made, 0700, with its parents, where it is missing; only if it is ours and nobody else can write to it.
+}  // namespace
+
 Result<UniqueFd> open_private(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), kDirectory));
   if (!fd && errno == ENOENT) {
@@ -54,8 +60,6 @@ Result<UniqueFd> open_private(const std::string& path) {
   return fd;
 }
 
-}  // namespace
-
 std::string StateDirectory::likely_path() { return candidates().front(); }
 
 Result<StateDirectory> StateDirectory::open() {
@@ -73,17 +77,73 @@ Result<StateDirectory> StateDirectory::open() {
   return fail("state directory", "no place for it: " + tried, "set XDG_STATE_HOME to a directory that you can write to");
 }
 
-void StateDirectory::sweep() {
-  DIR* stream = ::fdopendir(::openat(fd_.get(), ".", kDirectory));
-  if (stream == nullptr) return;
+namespace {
+
+std::vector<std::string> names_in(int directory, std::string_view prefix) {
   std::vector<std::string> names;
+  DIR* stream = ::fdopendir(::openat(directory, ".", kDirectory));
+  if (stream == nullptr) return names;
   while (const dirent* entry = ::readdir(stream)) {
-    if (std::string_view(entry->d_name).starts_with(kPrefix)) names.emplace_back(entry->d_name);
+    const std::string_view name = entry->d_name;
+    if (name.starts_with(prefix) && name != "." && name != "..") names.emplace_back(name);
   }
   ::closedir(stream);
-  for (const auto& name : names) {
+  return names;
+}
+
+std::string read_record(int directory) {
+  const UniqueFd fd(::openat(directory, kRecord, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat st{};
+  if (!fd || ::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size > kMaxRecord) return {};
+  std::string text(static_cast<std::size_t>(st.st_size), '\0');
+  const ssize_t n = ::read(fd.get(), text.data(), text.size());
+  text.resize(n < 0 ? 0 : static_cast<std::size_t>(n));
+  return text;
+}
+
+bool lock(int fd) {
+  for (int tries = 0; ::flock(fd, LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (tries == kLockTries) return false;
+    ::nanosleep(&kLockPause, nullptr);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::vector<StateDirectory::Kept> StateDirectory::kept() const {
+  std::vector<Kept> out;
+  for (const auto& name : names_in(fd_.get(), kPrefix)) {
     const UniqueFd fd(::openat(fd_.get(), name.c_str(), kDirectory));
     if (!fd) continue;
+    auto record = read_record(fd.get());
+    if (record.empty()) continue;
+    const bool running = ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0;
+    out.push_back({name.substr(kPrefix.size()), std::move(record), running});
+  }
+  std::ranges::sort(out, {}, &Kept::id);
+  return out;
+}
+
+Result<void> StateDirectory::remove_kept(const std::string& id) const {
+  const std::string name = std::string(kPrefix) + id;
+  const UniqueFd fd(::openat(fd_.get(), name.c_str(), kDirectory));
+  if (!fd) return fail(printable(id), errno_text(errno));
+  if (!lock(fd.get())) return fail(printable(id), "the sandbox runs", "stop it first");
+  if (!remove_tree(fd_.get(), name)) return fail(printable(path_ + "/" + name), "could not be removed whole");
+  return {};
+}
+
+Result<UniqueFd> StateDirectory::lock_kept() const {
+  UniqueFd fd(::openat(fd_.get(), "kept.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd || ::flock(fd.get(), LOCK_EX) != 0) return fail(printable(path_ + "/kept.lock"), errno_text(errno));
+  return fd;
+}
+
+void StateDirectory::sweep() {
+  for (const auto& name : names_in(fd_.get(), kPrefix)) {
+    const UniqueFd fd(::openat(fd_.get(), name.c_str(), kDirectory));
+    if (!fd || ::faccessat(fd.get(), kRecord, F_OK, 0) == 0) continue;
     if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) continue;  // alive
     // Its maker locks it right after mkdir; one that is this young may be between the two.
     struct stat st{};
@@ -110,8 +170,60 @@ Result<SandboxDirectory> SandboxDirectory::make(const StateDirectory& state, con
   return out;
 }
 
+Result<SandboxDirectory> SandboxDirectory::adopt(const StateDirectory& state, const std::string& id,
+                                                 std::optional<std::pair<std::uint32_t, std::uint32_t>> owner) {
+  SandboxDirectory out;
+  out.name_ = std::string(kPrefix) + id;
+  out.path_ = state.path() + "/" + out.name_;
+  out.owner_ = owner;
+  out.kept_ = true;
+  const std::string what = "sandbox " + printable(id);
+  UniqueFd parent(::fcntl(state.fd(), F_DUPFD_CLOEXEC, 3));
+  if (!parent) return fail(what, errno_text(errno));
+  out.fd_.reset(::openat(parent.get(), out.name_.c_str(), kDirectory));
+  if (!out.fd_ || ::faccessat(out.fd_.get(), kRecord, F_OK, 0) != 0) return fail(what, "no sandbox of this id was kept", "sandy ps --all lists them");
+  if (!lock(out.fd_.get())) return fail(what, "it runs already", "attach to it");
+  out.parent_ = std::move(parent);
+  return out;
+}
+
 SandboxDirectory::~SandboxDirectory() {
-  if (parent_) (void)remove_tree(parent_.get(), name_);
+  if (parent_ && !kept_) (void)remove_tree(parent_.get(), name_);
+}
+
+Result<void> SandboxDirectory::leave_only(const std::string& name, std::string_view path) {
+  UniqueFd directory(::openat(fd_.get(), name.c_str(), kDirectory));
+  if (!directory && errno == ENOENT) return {};
+  if (!directory) return fail("state directory " + printable(path_ + "/" + name), errno_text(errno));
+  path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
+  std::string first(path.substr(0, path.find('/')));
+  UniqueFd here(::fcntl(directory.get(), F_DUPFD_CLOEXEC, 3));
+  while (!path.empty() && here) {
+    const std::string component(path.substr(0, path.find('/')));
+    path.remove_prefix(std::min(component.size() + 1, path.size()));
+    here.reset(::openat(here.get(), component.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  }
+  if (!here) first.clear();
+  for (const auto& entry : names_in(directory.get(), {})) {
+    if (entry == first) continue;
+    if (auto removed = remove_tree(directory.get(), entry); !removed) return removed;
+  }
+  return {};
+}
+
+Result<void> SandboxDirectory::keep(const std::string& record) {
+  const std::string what = "state directory " + printable(path_ + "/" + kRecord);
+  // Whole or not at all: a record's part would be none.
+  const UniqueFd fd(::openat(fd_.get(), "kept.new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd) return fail(what, errno_text(errno));
+  for (std::string_view rest = record; !rest.empty();) {
+    const ssize_t n = ::write(fd.get(), rest.data(), rest.size());
+    if (n < 0 && errno != EINTR) return fail(what, errno_text(errno));
+    if (n > 0) rest.remove_prefix(static_cast<std::size_t>(n));
+  }
+  if (::renameat(fd_.get(), "kept.new", fd_.get(), kRecord) != 0) return fail(what, errno_text(errno));
+  kept_ = true;
+  return {};
 }
 
 Result<UniqueFd> SandboxDirectory::directory(const std::string& name) {

@@ -319,7 +319,7 @@ class View {
   void emit() {
     auto& mounts = plan_.mounts;
     if (plan_.root == RootKind::private_directory) {
-      mounts.push_back({.kind = Kind::bind, .dest = "/", .slot = add_slot({.kind = FdSlot::Kind::state, .text = "root"})});
+      mounts.push_back({.kind = Kind::bind, .dest = "/", .slot = add_slot({.kind = FdSlot::Kind::state, .text = kRootDirectory})});
     }
     std::vector<std::string> seal;  // read-only at the end, when all that is below is there
     for (const auto& [dest, entry] : entries_.all()) {

@@ -97,6 +97,7 @@ enum class RootKind {
   tmpfs,              // read-only once it is built
 };
 
+inline constexpr char kRootDirectory[] = "root";  // in the sandbox's state directory: RootKind::private_directory
 inline constexpr std::uint64_t kDefaultLogBytes = 1'048'576;
 
 struct SandboxPlan {

@@ -1,12 +1,20 @@
 #include "session/client_connection.h"
 
+#include <unistd.h>
+
+#include <chrono>
+
+#include "host/state_directory.h"
 #include "plan/dump.h"
+#include "policy/json_writer.h"
+#include "session/kept.h"
 #include "session/usage.h"
 
 namespace sandy::session {
 namespace {
 
 constexpr std::size_t kShownWords = 4'096;  // of a process, in a list
+constexpr std::uint64_t kMaxIdle = 366ULL * 24 * 3600 * 1000;
 
 bool is_follow_up(std::string_view op) {
   return op == "data" || op == "eof" || op == "credit" || op == "cancel" || op == "signal" || op == "resize" || op == "drain";
@@ -41,7 +49,9 @@ asio::awaitable<void> ClientConnection::run() {
     }
     if (frame->op() == "answer") continue;  // to a question of a sandbox that has just ended
     if (active_ || attached_) break;  // a second request at a time: the client has lost its place
+    handling_ = true;
     co_await handle(std::move(*frame));
+    handling_ = false;
   }
   if (questions_) questions_->sandbox->set_on_question(Sandbox::OnQuestion(), this);
   questions_.reset();
@@ -55,6 +65,7 @@ asio::awaitable<void> ClientConnection::run() {
 
 asio::awaitable<void> ClientConnection::handle(wire::Frame frame) {
   server_.quiet().note();
+  server_.note_use();
   const std::string_view op = frame.op();
   if (op == "hello") {
     if (frame.number("version", 0) != wire::kProtocolVersion) {
@@ -71,7 +82,11 @@ asio::awaitable<void> ClientConnection::handle(wire::Frame frame) {
       end(frame.id, wire::Json::object());
     }
   } else if (op == "create") {
-    co_await create(frame);
+    if (frame.flag("keep", false)) {
+      co_await create_kept(frame);
+    } else {
+      co_await create(frame);
+    }
   } else if (op == "plan") {
     show_plan(frame);
   } else if (op == "network") {
@@ -93,7 +108,7 @@ asio::awaitable<void> ClientConnection::handle(wire::Frame frame) {
   } else if (op == "signal" || op == "kill") {
     change_process(frame);
   } else if (op == "close") {
-    co_await server_.close(std::string(frame.word("sandbox")));
+    co_await server_.close(std::string(frame.word("sandbox")), frame.flag("stop", false));
     end(frame.id, wire::Json::object());
   } else {
     forward(std::move(frame));
@@ -124,6 +139,68 @@ asio::awaitable<void> ClientConnection::create(const wire::Frame& frame) {
   }
   server_.add(*sandbox);
   end_created(frame.id, **sandbox);
+}
+
+asio::awaitable<void> ClientConnection::create_kept(const wire::Frame& frame) {
+  const auto cut = frame.cut();
+  const std::string name(frame.word("name")), resumed(frame.word("resume"));
+  if (!server_.may_keep()) co_return end_error(frame.id, "kept", "this sandy is not for a kept sandbox, or has one");
+  if (!cut || cut->args.size() > 3 || (cut->args.empty() && resumed.empty())) co_return end_error(frame.id, "policy", "create needs a policy, and may have its file, and an audit log");
+  if (const auto ready = check_machine(); !ready) co_return end_error(frame.id, "start", ready.error().text());
+  if (const auto checked = name.empty() ? Result<void>() : check_kept_name(name); !checked) co_return end_error(frame.id, "kept", checked.error().text());
+  const auto state = host::StateDirectory::open();
+  if (!state) co_return end_error(frame.id, "start", state.error().text());
+  // Until it is written down: of two of the same name, one is refused.
+  const auto lock = state->lock_kept();
+  if (!lock) co_return end_error(frame.id, "start", lock.error().text());
+  KeptRecord record;
+  if (!resumed.empty()) {
+    auto found = find_kept(resumed);
+    if (!found) co_return end_error(frame.id, "kept", found.error().text());
+    if (found->running) co_return end_error(frame.id, "kept", Error{"sandbox " + resumed, "it runs already", "attach to it, or stop it first"}.text());
+    record = std::move(found->record);
+  }
+  if (!name.empty() && name != record.name) {
+    if (const auto other = find_kept(name)) {
+      co_return end_error(frame.id, "kept", Error{"name \"" + name + "\"", "sandbox " + other->record.id + " has it", "choose another one, or remove that one (sandy rm)"}.text());
+    }
+    record.name = name;
+  }
+  if (!cut->args.empty()) {
+    record.policy = cut->args[0];
+    record.files.assign(cut->args.begin() + 1, cut->args.end());
+  }
+  if (frame.header.contains("idle_ms")) record.idle_ms = frame.number("idle_ms", 0);
+  Sandbox::NetworkOptions network;
+  if (record.files.size() > 1 && !record.files[1].empty()) {
+    auto audit = AuditLog::open(record.files[1]);
+    if (!audit) co_return end_error(frame.id, "policy", audit.error().text());
+    network.audit = std::move(*audit);
+  }
+  if (frame.flag("asks", false)) network.on_question = [](std::uint32_t, const std::string&) {};
+  auto planned = plan_json(record.policy, record.files);
+  if (!planned) co_return end_error(frame.id, "policy", planned.error().text());
+  Sandbox::KeepOptions keep;
+  keep.resumed = record.id;
+  auto started = co_await Sandbox::start(server_.io().get_executor(), std::move(*planned), std::nullopt, std::move(network), std::move(keep));
+  if (!started) co_return end_error(frame.id, "start", started.error().text());
+  const auto sandbox = *started;
+  const bool is_new = record.id.empty();
+  record.id = sandbox->id();
+  // With its defaults and paths in full: whoever goes on with it may be somewhere else.
+  record.policy = policy::to_json(sandbox->policy());
+  record.pid = ::getpid();
+  if (is_new) record.created_ms = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count());
+  auto socket = host::listen_kept(record.id, state->path());
+  if (socket) record.socket = socket->path;
+  const auto written = socket ? sandbox->set_record(to_text(record)) : std::unexpected(socket.error());
+  if (!written || channel_->peer_closed()) {
+    if (is_new) sandbox->discard();
+    co_await sandbox->close("nobody knows of this sandbox");
+    co_return end_error(frame.id, "start", written ? "the client went away while the sandbox started" : written.error().text());
+  }
+  server_.keep(sandbox, std::move(*socket), std::chrono::milliseconds(std::min<std::uint64_t>(record.idle_ms, kMaxIdle)));
+  end_created(frame.id, *sandbox);
 }
 
 asio::awaitable<void> ClientConnection::take_questions(const wire::Frame& frame) {

@@ -16,12 +16,15 @@ class ClientConnection : public EventSink, public ProcessReader, public std::ena
 
   // Serves until the client closes; what is open then is cancelled.
   asio::awaitable<void> run();
+  // Whether somebody waits for an answer to a request, of a question's asker apart.
+  bool busy() const { return handling_ || active_ || attached_; }
   void on_event(wire::Frame event) override;
   void on_process_event(wire::Json header, std::string payload) override;
 
  private:
   asio::awaitable<void> handle(wire::Frame frame);
   asio::awaitable<void> create(const wire::Frame& frame);
+  asio::awaitable<void> create_kept(const wire::Frame& frame);
   asio::awaitable<void> take_questions(const wire::Frame& frame);
   void ask(std::uint32_t question, const std::string& target);
   asio::awaitable<void> change_rules(const wire::Frame& frame);
@@ -48,6 +51,7 @@ class ClientConnection : public EventSink, public ProcessReader, public std::ena
     std::shared_ptr<Sandbox> sandbox;
   };
   std::optional<Active> active_;
+  bool handling_ = false;
   // The process that this connection is attached to, and the request that its events are of.
   struct AttachedProcess {
     std::uint32_t client_id = 0;

@@ -63,6 +63,8 @@ void Process::detach(ProcessReader& reader) {
 
 // Sends what it can take; at the end, the end, and then it is not attached any more.
 void Process::send_to(std::size_t index) {
+  // Output may come first.
+  if (!started_ && !end_) return;
   auto& to = attached_[index];
   if (started_ && !to.told_start) {
     to.told_start = true;

@@ -76,8 +76,11 @@ Sandbox::Sandbox(asio::any_io_executor executor, PlannedSandbox planned)
       life_(executor) {}
 
 asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_executor executor, PlannedSandbox planned, std::optional<Request> first,
-                                                                 NetworkOptions network_options, std::chrono::seconds limit) {
+                                                                 NetworkOptions network_options, std::optional<KeepOptions> keep, std::chrono::seconds limit) {
   std::shared_ptr<Sandbox> self(new Sandbox(executor, std::move(planned)));
+  const bool resumes = keep && !keep->resumed.empty();
+  if (resumes) self->id_ = keep->resumed;
+  const auto place = resumes ? host::StatePlace::adopted : keep ? host::StatePlace::always : host::StatePlace::as_planned;
   if (self->planned_.plan.network) {
     // Before the sandbox: the two start at the same time.
     auto network = Network::shared(executor);
@@ -88,7 +91,7 @@ asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_ex
     self->audit_ = std::move(network_options.audit);
     if (auto listening = self->listen_for_published(); !listening) co_return std::unexpected(listening.error());
   }
-  auto launched = host::launch(self->planned_.plan, self->id_, self->planned_.seccomp);
+  auto launched = host::launch(self->planned_.plan, self->id_, self->planned_.seccomp, place);
   if (!launched) co_return std::unexpected(launched.error());
   self->launched_ = std::move(*launched);
   self->ended_.assign(self->launched_.pidfd.release());
@@ -507,11 +510,16 @@ asio::awaitable<void> Sandbox::limit_life() {
   co_await close("the sandbox's time limit (limits.wall_time) was reached");
 }
 
+asio::awaitable<void> Sandbox::wait_closed() {
+  auto self = shared_from_this();
+  while (!gone_) co_await closed_.async_wait(kNoError);
+}
+
 asio::awaitable<void> Sandbox::close(std::string reason) {
   auto self = shared_from_this();
   if (closing_) {
     // Somebody else closes it: wait for that.
-    while (!gone_) co_await closed_.async_wait(kNoError);
+    co_await wait_closed();
     co_return;
   }
   closing_ = true;

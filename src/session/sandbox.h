@@ -51,12 +51,18 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     AuditLog audit;          // where every decision is written down
   };
 
+  // Of one that outlives whoever made it.
+  struct KeepOptions {
+    std::string resumed;  // the id of the one that it goes on with; "": it is a new one
+  };
+
   // Starts it and waits until its agent answers. The error says what could not be had, why, and how to get it; nothing is left then.
   // `limit`: how long the agent may take; a loaded machine is slow, and a hung start is not waited for.
   // `first`: a request that needs no round trip of its own; it is open under kFirstId when this returns a sandbox.
-  // `network`: of a sandbox that has one.
+  // `network`: of a sandbox that has one. `keep`: what it leaves is there until somebody removes it, once it has a record (set_record).
   static asio::awaitable<Result<std::shared_ptr<Sandbox>>> start(asio::any_io_executor executor, PlannedSandbox planned,
                                                                  std::optional<Request> first = {}, NetworkOptions network = {},
+                                                                 std::optional<KeepOptions> keep = {},
                                                                  std::chrono::seconds limit = std::chrono::seconds(20));
 
   const std::string& id() const { return id_; }
@@ -88,8 +94,18 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   // `always`: also from now on.
   asio::awaitable<void> answer(std::uint32_t question, bool allow, bool always);
 
-  // Ends everything in it, and returns when its processes are gone and its directory is removed.
+  // Ends everything in it, and returns when its processes are gone and its directory is removed, or left where it is to be kept.
   asio::awaitable<void> close(std::string reason);
+  // Returns when somebody has closed it.
+  asio::awaitable<void> wait_closed();
+
+  const policy::SandboxPolicy& policy() const { return planned_.policy; }
+  // Of a kept one: what another one needs to go on with it.
+  Result<void> set_record(const std::string& record) { return launched_.directory->keep(record); }
+  // It is not to be kept any more.
+  void discard() {
+    if (launched_.directory) launched_.directory->discard();
+  }
 
  private:
   struct Denial {
