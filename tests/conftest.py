@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from support import REPOSITORY, USUAL_PATH, Cli, need, processes_with, started
+from terminal import Terminal
 
 _numbers = itertools.count()
 
@@ -96,6 +97,19 @@ def home(tmp_path: pathlib.Path) -> pathlib.Path:
 @pytest.fixture
 def sandy(programs: pathlib.Path, home: pathlib.Path, ws: pathlib.Path) -> Cli:
     return Cli(programs, home, ws)
+
+
+@pytest.fixture
+def terminal(sandy: Cli) -> Iterator[Callable[..., Terminal]]:
+    made: list[Terminal] = []
+
+    def make(*words: str, shell: bool = False) -> Terminal:
+        made.append(Terminal(sandy, *words, shell=shell))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
 
 
 @pytest.fixture

@@ -4,15 +4,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
 #include <string_view>
 
+#include "host/kept_socket.h"
 #include "host/path_resolver.h"
 #include "host/programs.h"
 #include "host/state_directory.h"
 #include "host/unix_sockets.h"
 #include "plan/environment.h"
+#include "plan/path_text.h"
 
 extern char** environ;
 
@@ -113,6 +116,18 @@ Result<void> add_sockets(const policy::PolicyFields& policy, plan::HostFacts& fa
   auto sockets = bound_sockets(trees);
   if (!sockets) return std::unexpected(sockets.error());
   facts.sockets = std::move(*sockets);
+  // Those that will be there are not yet, so their directory is hidden; what is hidden must be there.
+  for (const auto& path : kept_socket_directories()) {
+    auto place = resolve_path(path);
+    const auto is_shown = [&](const std::string& tree) { return plan::is_at_or_below(place->canonical, tree) || plan::is_at_or_below(tree, place->canonical); };
+    if (!place || std::ranges::none_of(trees, is_shown)) continue;
+    if (place->type == plan::FileType::missing) {
+      if (auto made = open_private(path); !made) return std::unexpected(made.error());
+      place = resolve_path(path);
+      if (!place) return std::unexpected(place.error());
+    }
+    facts.socket_dirs.push_back(std::move(*place));
+  }
   return {};
 }
 

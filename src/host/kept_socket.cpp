@@ -22,10 +22,7 @@ constexpr std::string_view kSuffix = ".socket";
 constexpr int kBacklog = 64;
 
 std::vector<std::string> directories(const std::string& state) {
-  std::vector<std::string> out;
-  if (const char* const runtime = std::getenv("XDG_RUNTIME_DIR"); runtime != nullptr && runtime[0] == '/') out.push_back(std::string(runtime) + "/sandy");
-  const std::string usual = "/run/user/" + std::to_string(::geteuid());
-  if (struct stat st{}; ::stat(usual.c_str(), &st) == 0 && st.st_uid == ::geteuid()) out.push_back(usual + "/sandy");
+  auto out = kept_socket_directories();
   out.push_back(state + "/sockets");
   return out;
 }
@@ -42,6 +39,14 @@ sockaddr_un address_in(int directory, const std::string& name) {
 const sockaddr* generic(const sockaddr_un& address) { return reinterpret_cast<const sockaddr*>(&address); }
 
 }  // namespace
+
+std::vector<std::string> kept_socket_directories() {
+  std::vector<std::string> out;
+if (const char* const runtime = std::getenv("XDG_RUNTIME_DIR"); runtime != nullptr && runtime[0] == '/') out.push_back(std::string(runtime) + "/sandy");
+  const std::string usual = "/run/user/" + std::to_string(::geteuid());
+  if (struct stat st{}; ::stat(usual.c_str(), &st) == 0 && st.st_uid == ::geteuid()) out.push_back(usual + "/sandy");
+  return out;
+}
 
 Result<KeptSocket> listen_kept(const std::string& id, const std::string& state) {
   std::string tried;

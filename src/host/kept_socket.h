@@ -17,6 +17,8 @@ struct KeptSocket {
 // $XDG_RUNTIME_DIR/sandy, /run/user/UID/sandy, or `state`/sockets: the first that is ours alone or can be made so. The socket's mode is 0600. Nobody else may listen under
 // this id.
 Result<KeptSocket> listen_kept(const std::string& id, const std::string& state);
+// Where that may be, but in `state`.
+std::vector<std::string> kept_socket_directories();
 // Of a path that the kernel's sockaddr_un doesn't hold, too.
 Result<UniqueFd> connect_kept(const std::string& path);
 // Whether the process at the other end is of our user (unix(7), SO_PEERCRED).

@@ -125,7 +125,11 @@ class View {
       }
       entries_.add_path(host, rule.access, **path, rule.key);
     }
-    hide_state();
+    hide(facts_.state_dir);
+    for (const auto& directory : facts_.socket_dirs) {
+      if (auto shown = check_not_in(directory.canonical); !shown) return shown;
+      hide(directory);
+    }
     return {};
   }
 
@@ -173,10 +177,18 @@ class View {
     return fail(above->second.key + ": \"/run\"", "the sandbox has its own /run, with its agent in it", "name the directories in /run that are needed");
   }
 
-  // A rule for a home directory must not show other sandboxes' private workspaces.
-  void hide_state() {
-    const std::string& state = facts_.state_dir.canonical;
-    if (state.empty() || facts_.state_dir.type == FileType::missing) return;
+  Result<void> check_not_in(const std::string& own) const {
+    for (const auto& [dest, entry] : entries_.all()) {
+      if (entry.what != Entry::What::exposed || !is_at_or_below(entry.host, own)) continue;
+      return fail(entry.key + ": \"" + printable(dest) + "\"", "Sandy's own state, with its control sockets, never reaches a sandbox", "leave the rule out");
+    }
+    return {};
+  }
+
+  // A rule for a home directory must not show other sandboxes' private workspaces, nor where they listen.
+  void hide(const HostPath& own) {
+    const std::string& state = own.canonical;
+    if (state.empty() || own.type == FileType::missing) return;
     std::vector<std::string> shown;
     for (const auto& [dest, entry] : entries_.all()) {
       if (entry.what == Entry::What::exposed && is_below(state, entry.host)) shown.push_back(moved(state, entry.host, dest));
@@ -185,7 +197,7 @@ class View {
       Entry entry;
       entry.what = Entry::What::hidden;
       entry.host = state;
-      entry.type = facts_.state_dir.type;
+      entry.type = own.type;
       entries_.all().emplace(dest, entry);
     }
   }

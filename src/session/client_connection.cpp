@@ -4,7 +4,6 @@
 
 #include <chrono>
 
-#include "host/state_directory.h"
 #include "plan/dump.h"
 #include "policy/json_writer.h"
 #include "session/kept.h"
@@ -153,6 +152,7 @@ asio::awaitable<void> ClientConnection::create_kept(const wire::Frame& frame) {
   // Until it is written down: of two of the same name, one is refused.
   const auto lock = state->lock_kept();
   if (!lock) co_return end_error(frame.id, "start", lock.error().text());
+  sweep_kept(*state);
   KeptRecord record;
   if (!resumed.empty()) {
     auto found = find_kept(resumed);

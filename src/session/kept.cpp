@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "host/kept_socket.h"
-#include "host/state_directory.h"
 #include "policy/base64.h"
 
 namespace sandy::session {
@@ -82,17 +81,20 @@ Result<void> remove_kept(const std::string& id) {
   return state->remove_kept(id);
 }
 
+void sweep_kept(const host::StateDirectory& state) {
+  std::vector<std::string> running;
+  for (auto& entry : state.kept()) {
+    if (entry.running) running.push_back(std::move(entry.id));
+  }
+  host::sweep_kept_sockets(state.path(), running);
+}
+
 Result<void> sweep_kept() {
   const auto state = host::StateDirectory::open();
   if (!state) return std::unexpected(state.error());
-  // None is made meanwhile.
   const auto lock = state->lock_kept();
   if (!lock) return std::unexpected(lock.error());
-  std::vector<std::string> running;
-  for (auto& entry : state->kept()) {
-    if (entry.running) running.push_back(std::move(entry.id));
-  }
-  host::sweep_kept_sockets(state->path(), running);
+  sweep_kept(*state);
   return {};
 }
 

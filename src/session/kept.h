@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "host/state_directory.h"
 
 namespace sandy::session {
 
@@ -36,7 +37,8 @@ Result<Kept> find_kept(std::string_view id_or_name);
 // One that doesn't run, with all that it has left.
 Result<void> remove_kept(const std::string& id);
 
-// Removes the sockets of those that don't run.
+// Removes the sockets of those that don't run. `state` must be locked (lock_kept), so that none is made meanwhile.
+void sweep_kept(const host::StateDirectory& state);
 Result<void> sweep_kept();
 
 // Letters, digits, '.', '_' and '-', the first a letter or digit, at most 63; and no id.

@@ -37,6 +37,7 @@ asio::awaitable<void> Server::close(std::string id, bool stop) {
   const auto sandbox = it->second.sandbox;
   if (!stop) sandbox->discard();
   co_await sandbox->close(stop ? "the sandbox was stopped" : "the sandbox was closed");
+  if (keeps_) remove_socket();
   sandboxes_.erase(id);
 }
 
@@ -141,6 +142,11 @@ asio::awaitable<void> Server::let_answers_out() {
   }
 }
 
+// Its own, and those of others that were killed. (By name it could be one's that goes on with the sandbox already.)
+void Server::remove_socket() {
+  if (auto swept = sweep_kept(); !swept) std::fprintf(stderr, "sandy: %s\n", swept.error().text().c_str());
+}
+
 asio::awaitable<void> Server::run_kept(UniqueFd first) {
   keeps_ = true;
   auto connection = std::make_shared<ClientConnection>(*this, std::move(first));
@@ -149,8 +155,7 @@ asio::awaitable<void> Server::run_kept(UniqueFd first) {
   co_await (serve_first(connection) || over_.async_wait(kNoError) || signals.async_wait(kNoError));
   co_await let_answers_out();
   co_await close_all("the sandbox's server was told to end");
-  // Its own socket, and those of others that were killed.
-  if (auto swept = sweep_kept(); !swept) std::fprintf(stderr, "sandy: %s\n", swept.error().text().c_str());
+  remove_socket();
   io_.stop();
 }
 

@@ -51,6 +51,7 @@ class Server {
   asio::awaitable<void> watch_use(std::shared_ptr<Sandbox> sandbox, std::chrono::milliseconds idle);
   asio::awaitable<void> close_all(std::string reason);
   asio::awaitable<void> let_answers_out();
+  void remove_socket();
 
   asio::io_context& io_;
   std::shared_ptr<wire::Quiet> quiet_ = std::make_shared<wire::Quiet>(io_.get_executor());

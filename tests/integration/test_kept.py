@@ -1,0 +1,331 @@
+"""Sandboxes that outlive whoever made them: `sandy create`, exec, attach, logs, ps, stop, rm and prune."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from support import Cli, Result, wait_until
+from terminal import Terminal
+
+Processes = Callable[[], list[int]]
+
+
+class Keeper:
+    """The kept sandboxes of a test."""
+
+    def __init__(self, sandy: Cli) -> None:
+        self.sandy = sandy
+
+    def create(self, *words: str, private: bool = True) -> str:
+        made = self.sandy.call("create", *(("--private-workspace",) if private else ()), *words).ok()
+        return made.lines[-1]
+
+    def list(self) -> list[dict[str, object]]:
+        listed = json.loads(self.sandy.call("ps", "--json").ok().text)
+        assert isinstance(listed, list)
+        return listed
+
+    def state(self, sandbox: str) -> str:
+        return next((str(entry["state"]) for entry in self.list() if sandbox in (entry["id"], entry["name"])), "gone")
+
+    def exec(self, sandbox: str, *words: str, options: tuple[str, ...] = (), stdin: bytes = b"") -> Result:
+        return self.sandy.call("exec", *options, sandbox, "--", *words, stdin=stdin)
+
+    def sh(self, sandbox: str, script: str, *options: str) -> Result:
+        return self.exec(sandbox, "sh", "-c", script, options=options)
+
+    def server(self, sandbox: str) -> int:
+        return next(int(str(entry["pid"])) for entry in self.list() if sandbox in (entry["id"], entry["name"]))
+
+
+@pytest.fixture
+def kept(sandy: Cli) -> Iterator[Keeper]:
+    keeper = Keeper(sandy)
+    yield keeper
+    if ids := [str(entry["id"]) for entry in keeper.list()]:
+        sandy.call("rm", "--force", *ids).ok()
+    left = [path.name for path in sandy.state.glob("sandbox-*")] + [path.name for path in sandy.state.glob("sockets/*")]
+    assert left == []
+
+
+def test_it_lives_between_calls_and_ends_with_rm(kept: Keeper, marker: str, processes: Processes) -> None:
+    sandbox = kept.create("--name", "build")
+    assert kept.state("build") == "running"
+    assert kept.sh("build", f"echo kept > file; sleep {marker} & pwd; exit 3").status == 3
+    assert len(processes()) == 1
+    again = kept.exec(sandbox, "cat", "file").ok()
+    assert again.text == "kept\n"
+    refused = kept.sandy.call("rm", "build")
+    assert refused.status == 1
+    assert "it runs" in refused.error and "--force" in refused.error
+    assert kept.sandy.call("rm", "--force", "build").ok().lines == [sandbox]
+    assert processes() == []
+    assert kept.list() == []
+
+
+def test_input_output_and_statuses(kept: Keeper) -> None:
+    kept.create("--name", "a")
+    assert kept.exec("a", "cat", stdin=b"not for it").ok().out == b""
+    assert kept.exec("a", "cat", options=("-i",), stdin=b"for it\0").ok().out == b"for it\0"
+    both = kept.sh("a", "echo out; echo err >&2; kill -TERM $$")
+    assert (both.out, both.status) == (b"out\n", 143)
+    assert b"err\n" in both.err
+    assert kept.exec("a", "no-such-program").status == 127
+    assert kept.exec("a", "/etc/passwd").status == 126
+    assert kept.exec("a", "sleep", "60", options=("--timeout", "300ms")).status == 124
+    assert kept.exec("a", "sh", "-c", 'echo "$PWD $A"', options=("--cwd", "/tmp", "--env", "A=[b c]")).ok().text == "/tmp [b c]\n"
+    assert kept.exec("a", "printf", "%s|", "--", "[x,y]", "-n").ok().text == "--|[x,y]|-n|"
+    assert kept.exec("nobody", "true").status == 125
+
+
+def test_a_policy_is_the_sandboxs(kept: Keeper, ws: pathlib.Path) -> None:
+    (ws / "mine").write_text("mine")
+    kept.create("--name", "a", private=False)
+    assert kept.exec("a", "cat", str(ws / "mine")).ok().text == "mine"
+    kept.exec("a", "rm", str(ws / "mine")).ok()
+    kept.sandy.call("rm", "-f", "a").ok()
+    assert list(ws.iterdir()) == []
+    bad = kept.sandy.call("create", "--read", "/no/such/path")
+    assert bad.status == 125
+    assert "/no/such/path" in bad.error
+    assert kept.list() == []
+
+
+def test_the_end_of_exec_ends_its_command_and_nothing_else(kept: Keeper, marker: str, processes: Processes) -> None:
+    kept.create("--name", "a")
+    running = kept.sandy.start("exec", "--env", f"M={marker}", "a", "--", "sh", "-c", 'exec sleep "$M"')
+    wait_until(lambda: len(processes()) == 1)
+    running.kill()
+    wait_until(lambda: processes() == [])
+    interrupted = kept.sandy.start("exec", "--env", f"M={marker}", "a", "--", "sh", "-c", 'exec sleep "$M"')
+    wait_until(lambda: len(processes()) == 1)
+    interrupted.send_signal(signal.SIGINT)
+    assert interrupted.wait(10) == 128 + signal.SIGINT
+    assert processes() == []
+    kept.exec("a", "true").ok()
+
+
+def test_a_detached_command_goes_on_and_its_output_is_kept(kept: Keeper, marker: str, processes: Processes) -> None:
+    kept.create("--name", "a")
+    number = kept.sh("a", f"echo begun; echo more >&2; exec sleep {marker}", "--detach").ok().text.strip()
+    assert number == "1"
+    wait_until(lambda: kept.sandy.call("logs", "a").ok().out + kept.sandy.call("logs", "a").err == b"begun\nmore\n")
+    assert len(processes()) == 1
+    assert kept.sandy.call("logs", "--offset", "3", "a", "1").ok().text == "un\nmore\n"
+    follower = kept.sandy.start("logs", "-f", "a")
+    os.kill(processes()[0], signal.SIGKILL)
+    assert follower.wait(10) == 0
+    assert kept.sandy.call("logs", "a", "1").ok().text == "begun\nmore\n"  # after its end
+    assert kept.sandy.call("logs", "a", "7").status == 1
+    missing = kept.exec("a", "no-such-program", options=("-d",))
+    assert missing.status == 127
+
+
+def test_the_log_has_the_size_that_the_policy_says(kept: Keeper) -> None:
+    kept.create("--name", "a", "--log-size", "1000")
+    kept.sh("a", "seq 1 20000", "-d").ok()
+    wait_until(lambda: kept.sandy.call("logs", "a").text.endswith("20000\n"))
+    whole = "".join(f"{i}\n" for i in range(1, 20001))
+    kept_output = kept.sandy.call("logs", "a").ok()
+    assert kept_output.text == whole[-1000:]
+    assert f"{len(whole) - 1000} bytes of output were not kept" in kept_output.error
+
+
+def test_a_terminal_in_a_kept_sandbox(kept: Keeper, terminal: Callable[..., Terminal]) -> None:
+    kept.create("--name", "a")
+    tty = terminal("exec", "-it", "a", "--", "sh", "-c", "stty size; tty; read x; echo got $x; trap 'stty size' WINCH; echo ready; while :; do sleep 0.05; done")
+    assert b"30 90" in tty.expect(rb"/dev/pts/\d")
+    tty.type(b"word\r")
+    tty.expect(b"got word")
+    tty.expect(b"ready")
+    tty.resize(41, 123)
+    tty.expect(b"41 123")
+    tty.type(b"\x03")
+    assert tty.process.wait(10) == 130
+    assert tty.restored()
+
+
+def test_attach_and_detach(kept: Keeper, terminal: Callable[..., Terminal]) -> None:
+    kept.create("--name", "a")
+    kept.sh("a", "i=0; while :; do i=$((i+1)); echo line $i; sleep 0.05; done", "-d").ok()
+    watcher = kept.sandy.start("attach", "--no-input", "a")
+    assert watcher.stdout is not None
+    assert watcher.stdout.readline() == b"line 1\n"
+    watcher.send_signal(signal.SIGTERM)
+    assert watcher.wait(10) == 0
+    before = len(kept.sandy.call("logs", "a").ok().lines)
+    wait_until(lambda: len(kept.sandy.call("logs", "a").ok().lines) > before)  # it goes on
+    sender = kept.sandy.start("attach", "--no-input", "a")
+    assert sender.stdout is not None
+    sender.stdout.readline()
+    sender.send_signal(signal.SIGINT)  # as docker attach: it is the process'
+    assert sender.wait(10) == 130
+    none = kept.sandy.call("attach", "a")
+    assert none.status == 125
+    assert "no process runs" in none.error
+
+
+def test_stop_and_resume(kept: Keeper, marker: str, processes: Processes) -> None:
+    sandbox = kept.create("--name", "a", "--env", "A=b", "--hostname", "named")
+    kept.sh("a", f"echo work > file; mkdir -p d/e; ln -s /etc/passwd link; sleep {marker} &").ok()
+    assert kept.sandy.call("stop", "a").ok().lines == [sandbox]
+    assert processes() == []
+    assert kept.state("a") == "stopped"
+    assert kept.sandy.call("ps").ok().text.count("\n") == 1
+    stopped = kept.exec("a", "true")
+    assert stopped.status == 125
+    assert f"sandy create --resume {sandbox}" in stopped.error
+    assert kept.sandy.call("create", "--resume", "a").ok().lines[-1] == sandbox
+    again = kept.sh("a", "cat file; readlink link; echo $A; hostname; cat /file").ok()
+    assert again.text == "work\n/etc/passwd\nb\nnamed\nwork\n"
+    twice = kept.sandy.call("create", "--resume", "a")
+    assert twice.status == 125
+    assert "it runs already" in twice.error
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_the_servers_end_leaves_the_workspace(kept: Keeper, number: signal.Signals, marker: str, processes: Processes) -> None:
+    kept.create("--name", "a")
+    kept.sh("a", f"echo work > file; sleep {marker} &").ok()
+    os.kill(kept.server("a"), number)
+    wait_until(lambda: kept.state("a") == "stopped" and processes() == [])
+    kept.create("--name", "other")  # the next start cleans what is left of it, but its workspace
+    assert [path.name for path in kept.sandy.state.glob("sockets/*")] == [f"{kept.list()[-1]['id']}.socket"] or os.environ.get("XDG_RUNTIME_DIR")
+    kept.sandy.call("create", "--resume", "a").ok()
+    assert kept.exec("a", "cat", "file").ok().text == "work\n"
+
+
+def test_what_a_command_put_in_the_workspaces_place_is_not_followed(kept: Keeper, tmp_path: pathlib.Path) -> None:
+    """B134 again: the set-up of the next one follows no link that this one made."""
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    kept.create("--name", "a")
+    sandbox = str(kept.list()[0]["id"])
+    kept.sandy.call("stop", "a").ok()
+    root = kept.sandy.state / f"sandbox-{sandbox}" / "root"
+    shutil.rmtree(root / "workspace")
+    (root / "workspace").symlink_to(secret)
+    (root / "tmp").rmdir()
+    (root / "tmp").symlink_to(secret)
+    kept.sandy.call("create", "--resume", "a").ok()
+    kept.sh("a", "echo x > /workspace/x; echo x > /tmp/x; ls /workspace").ok()
+    assert list(secret.iterdir()) == []
+
+
+def test_the_idle_timeout_ends_what_nobody_uses(kept: Keeper, marker: str, processes: Processes) -> None:
+    kept.create("--name", "a", "--idle-timeout", "700ms")
+    kept.sh("a", f"sleep {marker} &").ok()
+    kept.exec("a", "sleep", "1.5").ok()  # used
+    assert kept.state("a") == "running"
+    wait_until(lambda: kept.state("a") == "stopped")
+    assert processes() == []
+
+
+def test_names(kept: Keeper) -> None:
+    sandbox = kept.create("--name", "a.b-c_1")
+    taken = kept.sandy.call("create", "--private-workspace", "--name", "a.b-c_1")
+    assert taken.status == 125
+    assert sandbox in taken.error
+    assert kept.sandy.call("create", "--name=").status == 2
+    for name in ("a b", "-x", "a/b", "0123456789abcdef", "x" * 64, "é"):
+        refused = kept.sandy.call("create", "--private-workspace", f"--name={name}")
+        assert refused.status == 125, name
+    kept.sandy.call("stop", "a.b-c_1").ok()
+    assert kept.sandy.call("create", "--private-workspace", "--name", "a.b-c_1").status == 125  # a stopped one has it still
+    assert len(kept.list()) == 1
+
+
+def test_two_of_a_name_at_a_time(kept: Keeper) -> None:
+    attempts = [kept.sandy.start("create", "--private-workspace", "--name", "same") for _ in range(6)]
+    assert sorted(attempt.wait(60) for attempt in attempts) == [0] + [125] * 5
+    assert len(kept.list()) == 1
+
+
+def test_prune_asks(kept: Keeper, terminal: Callable[..., Terminal]) -> None:
+    kept.create("--name", "runs")
+    kept.create("--name", "stopped")
+    kept.sandy.call("stop", "stopped").ok()
+    refused = kept.sandy.call("prune")
+    assert refused.status == 2
+    assert "--yes" in refused.error
+    tty = terminal("prune")
+    tty.expect(b"Type yes")
+    tty.type(b"no\r")
+    assert tty.process.wait(10) == 1
+    assert kept.state("stopped") == "stopped"
+    kept.sandy.call("prune", "--yes").ok()
+    assert (kept.state("runs"), kept.state("stopped")) == ("running", "gone")
+
+
+def test_its_socket_is_its_users_alone(kept: Keeper) -> None:
+    kept.create("--name", "a")
+    path = pathlib.Path(str(kept.list()[0]["socket"]))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.root
+def test_another_user_is_not_served(kept: Keeper, open_directory: pathlib.Path) -> None:
+    kept.create("--name", "a")
+    path = str(kept.list()[0]["socket"])
+    # Whatever the modes: the peer's user is looked at.
+    client = "import os, socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.connect(sys.argv[1])\nos.setuid(65534) if sys.argv[2] == 'later' else None\n"
+    client += "s.settimeout(5)\ns.sendall(bytes([35, 0, 0, 0, 0, 0, 0, 0]) + b'{\"id\": 1, \"op\": \"hello\", \"version\":1}')\nprint(len(s.recv(100)))"
+    control = subprocess.run(["/usr/bin/python3", "-c", client, path, "no"], capture_output=True, text=True, check=True)
+    assert int(control.stdout) > 0
+    for parent in (pathlib.Path(path), *pathlib.Path(path).parents):
+        if not os.stat(parent).st_mode & 0o001:
+            os.chmod(parent, os.stat(parent).st_mode | (0o666 if parent == pathlib.Path(path) else 0o001))
+    other = subprocess.run(["/usr/bin/python3", "-c", client.replace("s.connect", "os.setuid(65534)\ns.connect"), path, "no"], capture_output=True, text=True, check=False)
+    assert other.returncode != 0 or int(other.stdout) == 0, other.stdout
+    assert "PermissionError" not in other.stderr  # else the control is none: the connection was made
+
+
+def test_where_it_listens_never_reaches_a_sandbox(sandy: Cli, kept: Keeper, tmp_path: pathlib.Path) -> None:
+    """A sandbox that was there before the socket, and whose policy shows the directory above."""
+    runtime = tmp_path / "runtime"
+    runtime.mkdir(mode=0o700)
+    sandy.env["XDG_RUNTIME_DIR"] = str(runtime)
+    first = sandy.start("run", "--read", str(runtime), "--", "sh", "-c", f"echo ready; read x; ls -A {runtime}/sandy; find {runtime}", stdin=subprocess.PIPE)
+    assert first.stdout is not None and first.stdin is not None
+    assert first.stdout.readline() == b"ready\n"
+    kept.create("--name", "a")
+    path = pathlib.Path(str(kept.list()[0]["socket"]))
+    assert path.parent == runtime / "sandy"
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))  # the control: it is there
+    out, _ = first.communicate(b"\n", timeout=20)
+    assert path.name.encode() not in out
+    refused = sandy.call("run", "--read", str(runtime / "sandy"), "--", "true")
+    assert refused.status == 125
+    assert "control sockets" in refused.error
+    kept.sandy.call("rm", "-f", "a").ok()
+    assert list((runtime / "sandy").iterdir()) == []
+
+
+def test_a_path_longer_than_a_sockets_address(sandy: Cli, kept: Keeper, tmp_path: pathlib.Path) -> None:
+    long = tmp_path / ("x" * 120)
+    long.mkdir(mode=0o700)
+    sandy.env["XDG_RUNTIME_DIR"] = str(long)
+    kept.create("--name", "a")
+    assert len(str(kept.list()[0]["socket"])) > 108
+    assert kept.exec("a", "echo", "here").ok().text == "here\n"
+    kept.sandy.call("rm", "-f", "a").ok()
+
+
+def test_a_time_limit_ends_it(kept: Keeper) -> None:
+    kept.create("--name", "a", "--wall-time", "1")
+    start = time.monotonic()
+    assert kept.exec("a", "sleep", "60").status == 124
+    assert time.monotonic() - start < 20
+    wait_until(lambda: kept.state("a") == "stopped")
