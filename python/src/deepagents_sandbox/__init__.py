@@ -35,9 +35,15 @@ from deepagents.backends.protocol import (
 
 from deepagents_sandbox._sandbox import Sandbox
 from sandy import (
+    Chunk,
+    CommandNotStartedError,
     Denial,
+    Log,
     Outcome,
     PolicyError,
+    Process,
+    ProcessInfo,
+    ProcessNotFoundError,
     ProtocolError,
     Reason,
     SandboxError,
@@ -51,6 +57,8 @@ from sandy import (
 NativeSandbox = Sandbox
 
 __all__ = [
+    "Chunk",
+    "CommandNotStartedError",
     "DeleteResult",
     "Denial",
     "EditResult",
@@ -62,10 +70,14 @@ __all__ = [
     "GlobResult",
     "GrepMatch",
     "GrepResult",
+    "Log",
     "LsResult",
     "NativeSandbox",
     "Outcome",
     "PolicyError",
+    "Process",
+    "ProcessInfo",
+    "ProcessNotFoundError",
     "ProtocolError",
     "ReadResult",
     "Reason",

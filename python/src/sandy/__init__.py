@@ -12,8 +12,11 @@ The package has no run-time dependency. `deepagents_sandbox` has the same names,
 
 from importlib.metadata import PackageNotFoundError, version
 
+from sandy._chunk import Chunk, Log
 from sandy._errors import (
+    CommandNotStartedError,
     PolicyError,
+    ProcessNotFoundError,
     ProtocolError,
     SandboxError,
     SandboxFileError,
@@ -21,6 +24,7 @@ from sandy._errors import (
     SandboxStartError,
 )
 from sandy._outcome import Denial, Outcome, Reason
+from sandy._process_info import ProcessInfo
 from sandy._results import (
     DeleteResult,
     EditResult,
@@ -37,6 +41,7 @@ from sandy._results import (
     WriteResult,
 )
 from sandy._sandbox import Sandbox
+from sandy._spawned import Process
 from sandy._usage import Usage
 
 try:
@@ -47,6 +52,8 @@ except PackageNotFoundError:  # run from a source tree that is not installed
 NativeSandbox = Sandbox
 
 __all__ = [
+    "Chunk",
+    "CommandNotStartedError",
     "DeleteResult",
     "Denial",
     "EditResult",
@@ -58,10 +65,14 @@ __all__ = [
     "GlobResult",
     "GrepMatch",
     "GrepResult",
+    "Log",
     "LsResult",
     "NativeSandbox",
     "Outcome",
     "PolicyError",
+    "Process",
+    "ProcessInfo",
+    "ProcessNotFoundError",
     "ProtocolError",
     "ReadResult",
     "Reason",

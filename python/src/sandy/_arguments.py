@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 MAX_TIMEOUT: Final = 10 * 366 * 24 * 3600
@@ -154,3 +154,21 @@ def encode_word(name: str, text: str) -> bytes:
         msg = f"{name} has a NUL: {text!r}"
         raise ValueError(msg)
     return encode_text(name, text)
+
+
+def encode_command(command: str | Sequence[str]) -> tuple[bytes, ...]:
+    """A program and its arguments, or one shell command line.
+
+    Raises:
+        TypeError: If it is something else.
+        ValueError: If it is empty, or a word has a NUL.
+    """
+    if isinstance(command, str):
+        return (encode_text("command", command),)
+    if isinstance(command, (bytes, bytearray, memoryview, Mapping, os.PathLike)) or not isinstance(command, Iterable):
+        raise wrong_type("command", command, "a str (a shell command line) or a list of str (a program and its arguments)")
+    words = tuple(encode_word(f"command[{at}]", word) for at, word in enumerate(check_texts("command", command)))
+    if not words:
+        msg = "command is empty: it needs at least the name of a program"
+        raise ValueError(msg)
+    return words

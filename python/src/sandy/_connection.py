@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import socket
 import struct
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from sandy._errors import ProtocolError, SandboxGoneError
@@ -21,12 +22,14 @@ T = TypeVar("T")
 _TIMEVAL: Final = struct.Struct("@ll")
 _JOIN_LIMIT: Final = 65_536
 _MAX_ID: Final = 0xFFFF_FFFF
+_MAX_BUFFERS: Final = 64  # of one sendmsg(2); the kernel's limit is 1024
 
 
 class Connection:
     """Runs exchanges over a socket, blocking or with asyncio, but never two at once.
 
-    Closing it is how a request is cancelled: the server then kills what the request started.
+    Closing it is how a request is cancelled: the server then kills what the request started, but for processes that were
+    spawned, which go on.
     """
 
     def __init__(self, sock: socket.socket, *, skip_stale: bool = False) -> None:
@@ -42,6 +45,7 @@ class Connection:
         self._patience: float | None = None
         self._socket_patience: float | None = None
         self._blocking = True
+        self._whole = True  # all of the newest request was sent
         self.closed = False
 
     def __del__(self) -> None:
@@ -53,6 +57,64 @@ class Connection:
         """Closes the socket; may be called again."""
         self.closed = True
         self._socket.close()
+
+    def shut_down(self) -> None:
+        """Ends it without closing the descriptor, which somebody may be waiting for."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def cancel(self) -> None:
+        """Cancels the open request with a frame, for what closing does not end; only if all of the request was sent."""
+        if self._whole and not self.closed:
+            frame = encode_prefix({"id": self._id, "op": "cancel"}, 0)
+            with contextlib.suppress(OSError):
+                self._socket.send(frame, socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
+
+    # For a request that stays open (sandy._channel): these never wait.
+
+    def fileno(self) -> int:
+        """The socket's descriptor, to wait for."""
+        return self._socket.fileno()
+
+    def prefix(self, fields: Mapping[str, object], size: int) -> bytes:
+        """The start of a frame of the open request, to be followed by a payload of `size` bytes."""
+        return encode_prefix({"id": self._id, **fields}, size)
+
+    def send_now(self, buffers: Iterable[memoryview]) -> int:
+        """Sends what the socket takes at once of the first buffers; how many bytes, 0 where it takes none.
+
+        Raises:
+            SandboxGoneError: If the server went away.
+        """
+        try:
+            return self._socket.sendmsg(itertools.islice(buffers, _MAX_BUFFERS), (), socket.MSG_NOSIGNAL | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise _gone(error, None) from error
+
+    def receive_now(self) -> Frame | None:
+        """The next frame of the open request, or None if it has not come yet.
+
+        Raises:
+            SandboxGoneError: If the server went away, or broke the protocol.
+        """
+        parser = self._parser
+        while True:
+            frame = parser.next_frame()
+            if frame is not None:
+                if self._is_current(frame):
+                    return frame
+                continue
+            try:
+                received = self._socket.recv_into(parser.space(), 0, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return None
+            except OSError as error:
+                raise _gone(error, None) from error
+            if not received:
+                raise SandboxGoneError(_ENDED)
+            parser.advance(received)
 
     def run(self, exchange: Exchange[T]) -> T:
         """Runs an exchange to its end, blocking.
@@ -107,8 +169,7 @@ class Connection:
         """Closes after an exchange was interrupted, when the loop no longer watches the descriptor."""
         # The peer learns of it now. The descriptor's number must not be free for others before the loop has run the
         # callbacks of the interrupted operation, which remove the number from its selector.
-        with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
+        self.shut_down()
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -140,11 +201,13 @@ class Connection:
 
     def _send(self, step: Send) -> None:
         prefix, size = self._frame(step)
+        self._whole = False
         try:
             if self._patience != self._socket_patience:
                 self._set_socket_patience()
             if size <= _JOIN_LIMIT:
                 self._socket.sendall(b"".join((prefix, *step.payload)), socket.MSG_NOSIGNAL)
+                self._whole = True
                 return
             sent = self._socket.sendmsg((prefix, *step.payload), (), socket.MSG_NOSIGNAL)
             for buffer in itertools.chain((prefix,), step.payload):
@@ -153,6 +216,7 @@ class Connection:
                 else:
                     self._socket.sendall(memoryview(buffer)[sent:], socket.MSG_NOSIGNAL)
                     sent = 0
+            self._whole = True
         except OSError as error:
             raise _gone(error, self._patience) from error
 
@@ -175,10 +239,12 @@ class Connection:
     async def _asend(self, loop: asyncio.AbstractEventLoop, step: Send) -> None:
         prefix, size = self._frame(step)
         buffers = (b"".join((prefix, *step.payload)),) if size <= _JOIN_LIMIT else (prefix, *step.payload)
+        self._whole = False
         try:
             async with asyncio.timeout(self._patience):
                 for buffer in buffers:
                     await loop.sock_sendall(self._socket, buffer)
+            self._whole = True
         except OSError as error:
             raise _gone(error, self._patience) from error
 

@@ -16,7 +16,7 @@ from sandy._arguments import (
     check_seconds,
     check_text,
     check_texts,
-    encode_text,
+    encode_command,
     encode_word,
     wrong_type,
 )
@@ -27,6 +27,7 @@ from sandy._outcome import Outcome
 from sandy._place import Place, decode_path
 from sandy._policy import Amount, StrPath, build_limits, build_policy, policy_file
 from sandy._process import Serve, current_serve
+from sandy._processes import Processes
 from sandy._questions import OnRequest, answer_requests
 from sandy._usage import Usage, to_usage
 from sandy._wire import split_args
@@ -44,7 +45,7 @@ DEFAULT_MAX_OUTPUT = 1_048_576
 CREATE_PATIENCE = 120.0
 
 
-class SandboxCore:
+class SandboxCore(Processes):
     """All of a sandbox but the operations of a model, which are in `sandy.Sandbox`."""
 
     def __init__(
@@ -77,6 +78,7 @@ class SandboxCore:
         open_files: int | None = None,
         file_size: Amount | None = None,
         tmp_size: Amount | None = None,
+        log_size: Amount | None = None,
         best_effort: bool | None = None,
     ) -> None:
         """Starts a sandbox.
@@ -116,6 +118,7 @@ class SandboxCore:
             open_files: Open files of a process.
             file_size: Size of a file.
             tmp_size: Size of `/tmp`, of `/var/tmp`, and of `/dev/shm`.
+            log_size: Bytes of output that are kept of each process that was spawned: 1 MiB by default, at most `"256M"`.
             best_effort: Start also where the machine can't enforce a limit that was given; `degraded` then names it.
 
         Raises:
@@ -137,6 +140,7 @@ class SandboxCore:
             "open_files": open_files,
             "file_size": file_size,
             "tmp_size": tmp_size,
+            "log_size": log_size,
             "best_effort": best_effort,
         }
         document = build_policy(
@@ -177,11 +181,6 @@ class SandboxCore:
     # What it is.
 
     @property
-    def id(self) -> str:
-        """The sandbox's name, unique on this machine."""
-        return self._place.id
-
-    @property
     def workspace(self) -> str:
         """Where the workspace is inside: the working directory of commands."""
         return self._place.workspace
@@ -190,11 +189,6 @@ class SandboxCore:
     def home(self) -> str:
         """The home directory inside."""
         return self._place.home
-
-    @property
-    def degraded(self) -> tuple[str, ...]:
-        """What the machine does not enforce of what is on by default, such as `limits.memory`."""
-        return self._degraded
 
     @property
     def closed(self) -> bool:
@@ -449,19 +443,6 @@ class SandboxCore:
 
     # For subclasses.
 
-    def _call(self, exchange: Exchange[T]) -> T:
-        self._check_open()
-        return self._serve.run(exchange)
-
-    async def _acall(self, exchange: Exchange[T]) -> T:
-        self._check_open()
-        return await self._serve.arun(exchange)
-
-    def _check_open(self) -> None:
-        if self._closed:
-            msg = f"sandbox {self._place.id} is closed"
-            raise SandboxError(msg)
-
     def _limit(self, timeout: float | None) -> float:
         return self._timeout if timeout is None else check_seconds(timeout)
 
@@ -480,7 +461,7 @@ class SandboxCore:
         if on_output is not None and not callable(on_output):
             raise wrong_type("on_output", on_output, 'a callable that takes ("stdout" or "stderr", bytes)')
         return Command(
-            argv=_argv(command),
+            argv=encode_command(command),
             shell=isinstance(command, str),
             timeout=self._limit(timeout),
             keep=self._keep if max_output_bytes is None else check_keep(max_output_bytes),
@@ -525,15 +506,3 @@ def _parse_created(reply: Reply) -> _Created:
         raise ProtocolError(msg)
     ports = MappingProxyType({int(key): value for key, value in published.items()})
     return _Created(Place(identity, *map(decode_path, strings)), tuple(map(str, degraded)), ports)
-
-
-def _argv(command: str | Sequence[str]) -> tuple[bytes, ...]:
-    if isinstance(command, str):
-        return (encode_text("command", command),)
-    if isinstance(command, (bytes, bytearray, memoryview, Mapping, os.PathLike)) or not isinstance(command, Iterable):
-        raise wrong_type("command", command, "a str (a shell command line) or a list of str (a program and its arguments)")
-    words = tuple(encode_word(f"command[{at}]", word) for at, word in enumerate(check_texts("command", command)))
-    if not words:
-        msg = "command is empty: it needs at least the name of a program"
-        raise ValueError(msg)
-    return words

@@ -49,6 +49,29 @@ class SandboxGoneError(SandboxError):
     """The sandbox, or the `sandy serve` process that held it, ended while it was still wanted."""
 
 
+class CommandNotStartedError(SandboxError):
+    """The command of a process could not be started: no such program, or no such working directory.
+
+    Attributes:
+        errno: The system's number for the reason (errno(3)).
+        exit_code: What a shell would give: 127 where there is no such program, 126 where there is one that can't be started.
+    """
+
+    def __init__(self, text: str, errno: int, exit_code: int) -> None:
+        """Says why, in words and numbers."""
+        self.errno = errno
+        self.exit_code = exit_code
+        super().__init__(text)
+
+    def __reduce__(self) -> tuple[type[CommandNotStartedError], tuple[str, int, int]]:
+        """Pickles by parts: the default would pass the text alone."""
+        return (type(self), (str(self), self.errno, self.exit_code))
+
+
+class ProcessNotFoundError(SandboxError):
+    """A sandbox has no process of that number: there never was one, or it has ended and was forgotten (64 are kept)."""
+
+
 class SandboxFileError(SandboxError):
     """A file could not be uploaded or downloaded.
 

@@ -9,12 +9,14 @@ import re
 import signal as signals
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast, get_args
+from typing import IO, TYPE_CHECKING, Any, Final, TypeAlias, cast, get_args
 
 from sandy import _plain
 from sandy._arguments import check_variables, encode_text, encode_word, wrong_type
+from sandy._chunk import Stream
 from sandy._errors import ProtocolError, SandboxGoneError
 from sandy._exchange import Credits, Feed, Reply, Send, receive, start
+from sandy._kept import KeptOutput, Output
 from sandy._outcome import SANDBOX_FAILED, TIMED_OUT, Denial, Outcome, Reason, signal_name
 from sandy._wire import MAX_DATA, WINDOW
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from sandy._exchange import Exchange
     from sandy._wire import Frame
 
-Stream = Literal["stdout", "stderr"]
 OnOutput: TypeAlias = Callable[[Stream, bytes], None]
 Stdin: TypeAlias = bytes | bytearray | memoryview | str | IO[bytes] | Iterable[bytes] | None
 
@@ -31,7 +32,6 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _GRACE: Final = 30.0
 """Seconds beyond a command's own time limit after which no answer means that the sandbox is broken."""
 
-_UTF8_MAX: Final = 4
 _SHELL_SIGSYS: Final = 128 + signals.SIGSYS
 _SHOWN_DENIALS: Final = 10  # to a model; `run` has all
 
@@ -49,6 +49,8 @@ class Command:
     env: tuple[bytes, ...] = ()
     stdin: Stdin = None
     on_output: OnOutput | None = None
+    keep_streamed: bool = False
+    """With `on_output`: whether its output is kept here as well, as without."""
 
 
 def encode_env(env: Mapping[str, str] | None) -> tuple[bytes, ...]:
@@ -67,63 +69,39 @@ def encode_env(env: Mapping[str, str] | None) -> tuple[bytes, ...]:
     return tuple(pairs)
 
 
-class _Output:
-    """The kept bytes of one stream."""
-
-    def __init__(self) -> None:
-        self.head: list[bytes | bytearray] = []
-        self.tail: list[bytes | bytearray] = []
-        self.omitted = 0
-
-    def add(self, frame: Frame) -> None:
-        (self.tail if frame.header.get("tail") is True else self.head).append(frame.payload)
-
-    def at_line_start(self) -> bool:
-        last = next((piece for piece in reversed([*self.head, *self.tail]) if piece), b"\n")
-        return last.endswith(b"\n")
-
-    def join(self) -> bytes:
-        if not self.omitted:
-            return b"".join(self.head) + b"".join(self.tail)
-        marker = f"\n[sandy] {self.omitted} bytes of output were left out here\n".encode()
-        return b"".join((*self.head, marker, *self.tail))
-
-    def text(self) -> str:
-        if not self.omitted:
-            return str(b"".join(self.head) + b"".join(self.tail), "utf-8", "replace")
-        # The cut may go through a character: its halves count as left out, so that no replacement mark stands for a good one.
-        head, tail = b"".join(self.head), b"".join(self.tail)
-        end = len(head) - _partial_at_end(head)
-        begin = _partial_at_start(tail)
-        omitted = self.omitted + len(head) - end + begin
-        marker = f"\n[sandy] {omitted} bytes of output were left out here\n"
-        return str(head[:end], "utf-8", "replace") + marker + str(tail[begin:], "utf-8", "replace")
-
-
-def _partial_at_end(data: bytes) -> int:
-    for back in range(1, min(_UTF8_MAX, len(data)) + 1):
-        byte = data[-back]
-        if byte & 0xC0 == 0x80:  # noqa: PLR2004 - a continuation byte
-            continue
-        needed = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1  # noqa: PLR2004
-        return back if needed > back else 0
-    return 0
-
-
-def _partial_at_start(data: bytes) -> int:
-    count = 0
-    while count < min(_UTF8_MAX - 1, len(data)) and data[count] & 0xC0 == 0x80:  # noqa: PLR2004
-        count += 1
-    return count
-
-
 @dataclass(frozen=True, slots=True)
 class Ended:
     """A command's end and its kept output."""
 
     reply: Reply
-    stdout: _Output
-    stderr: _Output
+    stdout: Output
+    stderr: Output
+
+
+class _Collected:
+    """A command's output while it runs."""
+
+    def __init__(self, command: Command) -> None:
+        self._on_output = command.on_output
+        self._kept = (KeptOutput(command.keep), KeptOutput(command.keep)) if command.keep_streamed else None
+        self._stdout, self._stderr = self._kept or (Output(), Output())
+
+    def take(self, event: Stream, frame: Frame) -> None:
+        if self._on_output is None:
+            (self._stdout if event == "stdout" else self._stderr).add(frame)
+            return
+        piece = bytes(frame.payload)
+        self._on_output(event, piece)
+        if self._kept is not None:
+            self._kept[event == "stderr"].keep(piece)
+
+    def finish(self, reply: Reply) -> Ended:
+        if self._kept is None:
+            self._stdout.omitted, self._stderr.omitted = _omitted(reply)
+        else:
+            for output in self._kept:
+                output.fold()
+        return Ended(reply, self._stdout, self._stderr)
 
 
 def run_command(sandbox: str, command: Command) -> Exchange[Ended]:
@@ -133,8 +111,7 @@ def run_command(sandbox: str, command: Command) -> Exchange[Ended]:
         ValueError: If it is larger than the protocol allows.
     """
     feed, first = _stdin(command.stdin)
-    stdout, stderr = _Output(), _Output()
-    on_output = command.on_output
+    collected = _Collected(command)
     credit = Credits()
     argv = command.argv
     opening = start(
@@ -147,7 +124,7 @@ def run_command(sandbox: str, command: Command) -> Exchange[Ended]:
         shell=command.shell,
         stdin=None if feed is None and command.stdin is None else "pipe",
         merge=None if command.merge else False,
-        stream=None if on_output is None else True,
+        stream=None if command.on_output is None else True,
         keep=command.keep,
         timeout_ms=max(1, round(command.timeout * 1000)) if command.timeout else None,
     )
@@ -162,16 +139,11 @@ def run_command(sandbox: str, command: Command) -> Exchange[Ended]:
         frame = yield from receive()
         event = frame.header.get("ev")
         if event == "end":
-            reply = Reply(frame.header, last=frame)
-            stdout.omitted, stderr.omitted = _omitted(reply)
-            return Ended(reply, stdout, stderr)
+            return collected.finish(Reply(frame.header, last=frame))
         if event == "credit" and feed is not None:
             feed.credited(frame)
         elif event in ("stdout", "stderr"):
-            if on_output is not None:
-                on_output(event, bytes(frame.payload))
-            else:
-                (stdout if event == "stdout" else stderr).add(frame)
+            collected.take(event, frame)
             give_back = credit.consumed(len(frame.payload))
             if give_back is not None:
                 yield give_back

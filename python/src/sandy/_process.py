@@ -43,6 +43,7 @@ class Serve:
         self._control = Connection(sock, skip_stale=True)
         self._control_lock = threading.Lock()
         self._idle: list[Connection] = []
+        self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()  # idle and in use
         self._lock = threading.Lock()
         self._child = child
         self._stderr = stderr
@@ -64,7 +65,7 @@ class Serve:
             with self._control_lock:
                 reply = self._control.run(request(start("hello", patience=_HELLO_PATIENCE, version=VERSION)))
         except SandboxGoneError as error:
-            why = str(self._explained(error))
+            why = str(self.explained(error))
             raise SandboxStartError("sandy serve", why, "sandy doctor shows what this machine lacks") from error
         if reply.error is not None or reply.end.get("version") != VERSION:
             other = reply.end.get("version", "another version")
@@ -82,12 +83,12 @@ class Serve:
             result = connection.run(exchange)
         except SandboxGoneError as error:
             connection.close()
-            raise self._explained(error) from error
+            raise self.explained(error) from error
         except BaseException:
             # Also KeyboardInterrupt: closing cancels the request, so nothing goes on running for nobody.
             connection.close()
             raise
-        self._give(connection)
+        self.give(connection)
         return result
 
     async def arun(self, exchange: Exchange[T]) -> T:
@@ -101,13 +102,49 @@ class Serve:
             result = await connection.arun(exchange)
         except SandboxGoneError as error:
             await connection.aclose()
-            raise self._explained(error) from error
+            raise self.explained(error) from error
         except BaseException:
             # Also asyncio.CancelledError.
             await connection.aclose()
             raise
-        self._give(connection)
+        self.give(connection)
         return result
+
+    def hold(self, exchange: Exchange[T], *, cancel: bool) -> tuple[Connection, T]:
+        """As `run`, for an exchange that leaves its last request open: the caller keeps the connection, and may `give` it back.
+
+        Args:
+            exchange: What to run.
+            cancel: Whether closing the connection is not enough to end what an interrupted exchange has started.
+
+        Raises:
+            SandboxGoneError: As for `run`.
+        """
+        connection = self._take()
+        try:
+            return connection, connection.run(exchange)
+        except SandboxGoneError as error:
+            connection.close()
+            raise self.explained(error) from error
+        except BaseException:
+            if cancel:
+                connection.cancel()
+            connection.close()
+            raise
+
+    async def ahold(self, exchange: Exchange[T], *, cancel: bool) -> tuple[Connection, T]:
+        """As `hold`, in the running event loop."""
+        connection = self._take()
+        try:
+            return connection, await connection.arun(exchange)
+        except SandboxGoneError as error:
+            await connection.aclose()
+            raise self.explained(error) from error
+        except BaseException:
+            if cancel:
+                connection.cancel()
+            await connection.aclose()
+            raise
 
     def close_in_background(self, sandbox: str) -> None:
         """Closes a sandbox without waiting for it and without taking a lock: callable from garbage collection."""
@@ -137,6 +174,9 @@ class Serve:
         self._control_lock = threading.Lock()
         self._lock = threading.Lock()
         self._drop(f"it belongs to process {os.getppid()}, of which this one is a fork: make a new Sandbox here")
+        # Also those in use: while this process has them, nobody learns that the parent has closed them.
+        for connection in list(self._connections):
+            connection.close()
         self._child.returncode = 0  # not this process's child: nothing to wait for
 
     def _drop(self, reason: str) -> None:
@@ -157,7 +197,8 @@ class Serve:
                 return self._idle.pop()
         return self._connect()
 
-    def _give(self, connection: Connection) -> None:
+    def give(self, connection: Connection) -> None:
+        """Takes back a connection that has no open request."""
         with self._lock:
             if self._gone is None and len(self._idle) < _MAX_IDLE:
                 self._idle.append(connection)
@@ -172,15 +213,18 @@ class Serve:
         except BaseException as error:
             ours.close()
             if isinstance(error, SandboxGoneError):
-                raise self._explained(error) from error
+                raise self.explained(error) from error
             raise
-        return Connection(ours)
+        connection = Connection(ours)
+        with self._lock:
+            self._connections.add(connection)
+        return connection
 
     def _close_quietly(self, sandbox: str) -> None:
         with contextlib.suppress(Exception):
             self.run(request(start("close", sandbox=sandbox)))
 
-    def _explained(self, error: SandboxGoneError) -> SandboxGoneError:
+    def explained(self, error: SandboxGoneError) -> SandboxGoneError:
         """Adds how the child ended and what it said last; nobody tries to reach it again then."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(_END_PATIENCE)

@@ -53,6 +53,7 @@ CONSTRUCTOR: list[tuple[str, Any, str]] = [
             "open_files",
             "file_size",
             "tmp_size",
+            "log_size",
         )
         for value in (True, b"1", [1])
     ],

@@ -48,6 +48,7 @@ def test_every_keyword_has_its_key(serve: FakeServe, monkeypatch: pytest.MonkeyP
         open_files=64,
         file_size="1G",
         tmp_size="64M",
+        log_size="2M",
         best_effort=True,
     )
     assert sent(serve) == {
@@ -79,6 +80,7 @@ def test_every_keyword_has_its_key(serve: FakeServe, monkeypatch: pytest.MonkeyP
             "open_files": 64,
             "file_size": "1G",
             "tmp_size": "64M",
+            "log_size": "2M",
             "best_effort": True,
         },
     }

@@ -1,0 +1,48 @@
+"""The base of all of a sandbox's parts: which sandbox of which server it is, and how requests get there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from sandy._errors import SandboxError
+
+if TYPE_CHECKING:
+    from sandy._exchange import Exchange
+    from sandy._place import Place
+    from sandy._process import Serve
+
+T = TypeVar("T")
+
+
+class Connected:
+    """A sandbox that runs. Its subclasses set the attributes."""
+
+    _serve: Serve
+    _place: Place
+    _degraded: tuple[str, ...]
+    _closed: bool
+    _keep: int
+    _timeout: float
+
+    @property
+    def id(self) -> str:
+        """The sandbox's name, unique on this machine."""
+        return self._place.id
+
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """What the machine does not enforce of what is on by default, such as `limits.memory`."""
+        return self._degraded
+
+    def _call(self, exchange: Exchange[T]) -> T:
+        self._check_open()
+        return self._serve.run(exchange)
+
+    async def _acall(self, exchange: Exchange[T]) -> T:
+        self._check_open()
+        return await self._serve.arun(exchange)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            msg = f"sandbox {self._place.id} is closed"
+            raise SandboxError(msg)
