@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from deepagents.backends import protocol
 from deepagents.backends.sandbox import BaseSandbox
@@ -12,6 +12,9 @@ from deepagents_sandbox import _offload, _results
 from deepagents_sandbox._texts import TEXTS
 from sandy import _exec
 from sandy._texts import Texts
+
+if TYPE_CHECKING:
+    from sandy._exec import OnOutput
 
 
 class Sandbox(sandy.Sandbox, BaseSandbox):
@@ -39,13 +42,19 @@ class Sandbox(sandy.Sandbox, BaseSandbox):
         """The sandbox's name, unique on this machine."""
         return self._place.id
 
-    def execute(self, command: str, *, timeout: int | None = None) -> protocol.ExecuteResponse:
+    def execute(self, command: str, *, timeout: int | None = None, on_output: OnOutput | None = None) -> protocol.ExecuteResponse:
         """See `sandy.Sandbox.execute`."""
-        return _results.execute_response(super().execute(command, timeout=timeout))
+        return _results.execute_response(super().execute(command, timeout=timeout, on_output=on_output))
 
-    async def aexecute(self, command: str, *, timeout: int | None = None) -> protocol.ExecuteResponse:  # noqa: ASYNC109
+    async def aexecute(
+        self,
+        command: str,
+        *,
+        timeout: int | None = None,  # noqa: ASYNC109 - the agent's limit, which also kills
+        on_output: OnOutput | None = None,
+    ) -> protocol.ExecuteResponse:
         """See `sandy.Sandbox.aexecute`."""
-        return _results.execute_response(await super().aexecute(command, timeout=timeout))
+        return _results.execute_response(await super().aexecute(command, timeout=timeout, on_output=on_output))
 
     def execute_with_offload(
         self,

@@ -2,7 +2,7 @@
 
 One of them at a time has the turn to receive, and takes events for all; the others wait until it has taken what they want, or has
 left. The same goes for sending what the socket does not take at once. What is received or sent is so in one step, which is not
-interrupted by a cancelled task; where the exception of a signal comes in its midst all the same, the channel says so from then on.
+interrupted by a cancelled task; where a signal's exception comes in its midst all the same, the channel says so from then on.
 """
 
 from __future__ import annotations

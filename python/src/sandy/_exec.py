@@ -53,6 +53,31 @@ class Command:
     """With `on_output`: whether its output is kept here as well, as without."""
 
 
+class OutputCallbackError(Exception):
+    """What a caller's `on_output` raised, kept apart from what the sandbox does.
+
+    Attributes:
+        error: The exception.
+    """
+
+    def __init__(self, error: Exception) -> None:
+        """Wraps it."""
+        self.error = error
+        super().__init__(error)
+
+
+def guard(on_output: OnOutput) -> OnOutput:
+    """The same, with its exceptions wrapped."""
+
+    def call(stream: Stream, data: bytes) -> None:
+        try:
+            on_output(stream, data)
+        except Exception as error:
+            raise OutputCallbackError(error) from error
+
+    return call
+
+
 def encode_env(env: Mapping[str, str] | None) -> tuple[bytes, ...]:
     """`NAME=value` strings.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from sandy import _exec, _files, _plain, _search
@@ -14,6 +15,7 @@ from sandy._texts import Texts
 if TYPE_CHECKING:
     from sandy import _results
     from sandy._exchange import Exchange
+    from sandy._exec import OnOutput
 
 T = TypeVar("T")
 
@@ -36,7 +38,7 @@ class Sandbox(SandboxCore):
 
     _texts: ClassVar[Texts] = Texts()
 
-    def execute(self, command: str, *, timeout: int | None = None) -> _results.ExecuteResponse:
+    def execute(self, command: str, *, timeout: int | None = None, on_output: OnOutput | None = None) -> _results.ExecuteResponse:
         """Runs a shell command in the workspace, in a fresh shell with empty input, and returns when it has ended.
 
         What it left in the background lives on until the sandbox closes. It does not raise for what happens in the
@@ -46,6 +48,8 @@ class Sandbox(SandboxCore):
             command: The command line, of any length.
             timeout: Seconds; None is the sandbox's default, 0 is no limit. A command that takes longer is killed with all that
                 it started, and its output so far is returned with exit code 124.
+            on_output: Gets the output also as it comes, as `on_output("stdout", b"...")`, all of it; the response is the same as
+                without. An exception that it raises kills the command, and is raised here.
 
         Raises:
             TypeError: If an argument has a wrong type.
@@ -54,18 +58,28 @@ class Sandbox(SandboxCore):
         check_text("command", command, "a str: a shell command line")
         seconds = self._limit(timeout)
         try:
-            made = self._shell(command, seconds)
+            made = self._shell(command, seconds, on_output=on_output)
             return _exec.to_response(self._call(_exec.run_command(self._place.id, made)), seconds)
+        except _exec.OutputCallbackError as error:
+            raise error.error from None
         except (SandboxError, ValueError, OSError) as error:
             return _exec.failed_response(str(error))
 
-    async def aexecute(self, command: str, *, timeout: int | None = None) -> _results.ExecuteResponse:  # noqa: ASYNC109
+    async def aexecute(
+        self,
+        command: str,
+        *,
+        timeout: int | None = None,  # noqa: ASYNC109 - the agent's limit, which also kills
+        on_output: OnOutput | None = None,
+    ) -> _results.ExecuteResponse:
         """As `execute`. When the task is cancelled, the command and all that it started are killed."""
         check_text("command", command, "a str: a shell command line")
         seconds = self._limit(timeout)
         try:
-            made = self._shell(command, seconds)
+            made = self._shell(command, seconds, on_output=on_output)
             return _exec.to_response(await self._acall(_exec.run_command(self._place.id, made)), seconds)
+        except _exec.OutputCallbackError as error:
+            raise error.error from None
         except (SandboxError, ValueError, OSError) as error:
             return _exec.failed_response(str(error))
 
@@ -185,8 +199,11 @@ class Sandbox(SandboxCore):
     def _grep(self, pattern: str, path: str | None, glob: str | None, max_count: int | None) -> Exchange[_plain.GrepResult]:
         return _search.grep(self._place, pattern, path, glob, max_count=max_count, exclude=self.grep_exclude_dirs)
 
-    def _shell(self, command: str, timeout: float, max_output_bytes: int | None = None) -> _exec.Command:
-        return self._command(command, None, None, None, timeout, max_output_bytes, merge=True, on_output=None)
+    def _shell(
+        self, command: str, timeout: float, max_output_bytes: int | None = None, on_output: OnOutput | None = None
+    ) -> _exec.Command:
+        made = self._command(command, None, None, None, timeout, max_output_bytes, merge=True, on_output=on_output)
+        return made if on_output is None else replace(made, on_output=_exec.guard(on_output), keep_streamed=True)
 
     def _file(self, exchange: Exchange[T], failed: Callable[[str], T]) -> T:
         try:

@@ -271,3 +271,55 @@ def test_a_coroutine_that_its_loop_left_cancels_the_command(serve: FakeServe) ->
     asyncio.run(begin())
     running.close()
     assert serve.disconnected.wait(5)
+
+
+def streamed(request: Request) -> None:
+    for piece in (b"0123456789", b"ab", "c€".encode()[:-1], b"", "€".encode()[-1:], b"def\n"):
+        request.event("stdout", piece)
+    request.exited(3)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 2, 9, 10, 11, 16, 20, 21, 22, 23, 24, 1000])
+def test_execute_streams_and_responds_as_without(serve: FakeServe, keep: int) -> None:
+    got: list[tuple[str, bytes]] = []
+    serve.on["exec"] = streamed
+    response = Sandbox(max_output_bytes=keep).execute("x", on_output=lambda *piece: got.append(piece))
+    assert serve.requests("exec")[0].header["stream"] is True
+    data = b"".join(piece for _, piece in got)
+    assert (data, {stream for stream, _ in got}) == ("0123456789abc€def\n".encode(), {"stdout"})
+
+    def kept(request: Request) -> None:  # as the agent keeps it
+        head, tail = data[: keep - keep // 2], data[len(data) - keep // 2 :]
+        if len(data) <= keep:
+            head, tail = data, b""
+        request.event("stdout", head)
+        request.event("stdout", tail, tail=True)
+        request.exited(3, omitted={"stdout": len(data) - len(head) - len(tail), "stderr": 0})
+
+    serve.on["exec"] = kept
+    assert response == Sandbox(max_output_bytes=keep).execute("x")
+    assert response.truncated == (keep < len(data))
+
+
+async def test_aexecute_streams(serve: FakeServe) -> None:
+    got: list[bytes] = []
+    serve.on["exec"] = streamed
+    async with Sandbox() as sandbox:
+        response = await sandbox.aexecute("x", on_output=lambda _, piece: got.append(piece))
+    assert (response.output.encode(), response.exit_code) == (b"".join(got), 3)
+
+
+@pytest.mark.parametrize("error", [ValueError("mine"), OSError("mine"), SandboxError("mine"), KeyError("mine")])
+def test_what_on_output_raises_is_not_taken_for_the_sandboxs(serve: FakeServe, error: Exception) -> None:
+    def fail(stream: str, piece: bytes) -> None:
+        raise error
+
+    serve.on["exec"] = lambda request: request.event("stdout", b"x")
+    sandbox = Sandbox()
+    with pytest.raises(type(error), match="mine"):
+        sandbox.execute("x", on_output=fail)
+    assert serve.disconnected.wait(5)
+    with pytest.raises(type(error), match="mine"):
+        asyncio.run(sandbox.aexecute("x", on_output=fail))
+    with pytest.raises(TypeError, match="on_output must be"):
+        sandbox.execute("x", on_output=5)  # type: ignore[arg-type]

@@ -92,9 +92,9 @@ def test_a_subclass_sees_the_commands_of_agents(serve: FakeServe) -> None:
     seen: list[str] = []
 
     class Watched(Sandbox):
-        def execute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
+        def execute(self, command: str, *, timeout: int | None = None, **options: Any) -> ExecuteResponse:
             seen.append(command)
-            return super().execute(command, timeout=timeout)
+            return super().execute(command, timeout=timeout, **options)
 
     Watched().execute_with_offload("make", "/large/x", max_inline_bytes=100)
     assert len(seen) == 1
