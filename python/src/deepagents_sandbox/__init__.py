@@ -50,6 +50,8 @@ from sandy import (
     SandboxFileError,
     SandboxGoneError,
     SandboxStartError,
+    Shell,
+    ShellEndedError,
     Usage,
     __version__,
 )
@@ -86,6 +88,8 @@ __all__ = [
     "SandboxFileError",
     "SandboxGoneError",
     "SandboxStartError",
+    "Shell",
+    "ShellEndedError",
     "Usage",
     "WriteResult",
     "__version__",

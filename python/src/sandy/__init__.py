@@ -22,6 +22,7 @@ from sandy._errors import (
     SandboxFileError,
     SandboxGoneError,
     SandboxStartError,
+    ShellEndedError,
 )
 from sandy._outcome import Denial, Outcome, Reason
 from sandy._process_info import ProcessInfo
@@ -41,6 +42,7 @@ from sandy._results import (
     WriteResult,
 )
 from sandy._sandbox import Sandbox
+from sandy._shell import Shell
 from sandy._spawned import Process
 from sandy._usage import Usage
 
@@ -81,6 +83,8 @@ __all__ = [
     "SandboxFileError",
     "SandboxGoneError",
     "SandboxStartError",
+    "Shell",
+    "ShellEndedError",
     "Usage",
     "WriteResult",
     "__version__",

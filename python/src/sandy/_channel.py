@@ -18,7 +18,7 @@ from sandy._wait import Operation, Parked, Ready
 
 if TYPE_CHECKING:
     from sandy._connection import Connection
-    from sandy._process import Serve
+    from sandy._server import Server
     from sandy._wire import Frame
 
 
@@ -30,7 +30,7 @@ class Channel:
         ended: The frame that ended the request, or None.
     """
 
-    def __init__(self, serve: Serve, connection: Connection, name: str, on_event: Callable[[Channel, Frame], None]) -> None:
+    def __init__(self, serve: Server, connection: Connection, name: str, on_event: Callable[[Channel, Frame], None]) -> None:
         """Takes over a connection whose newest request is open.
 
         Args:
@@ -89,16 +89,17 @@ class Channel:
                     if done() or self.ended is not None:
                         return
                     self._check()
-                    if not mine and self._receiving:
-                        parked = self._park()
-                    else:
+                    if mine or not self._receiving:
                         mine = self._receiving = True
                         if self._receive_one():
                             continue
-                if parked is None:
-                    yield from self._wait_for_frames()
-                else:
+                    elif self._flush() or self._writing:
+                        parked = self._park()
+                if parked is not None:
                     yield parked
+                else:
+                    # Who receives may have gone to sleep before there was anything to send: then it is for this one.
+                    yield from self._wait_for_socket(read=mine)
         finally:
             if mine:
                 with self.lock:
@@ -126,52 +127,28 @@ class Channel:
             SandboxError: As for `receive_until`.
         """
         mark = self._queued
-        mine = False
 
         def sent() -> bool:
             self._flush()
             return self._sent >= mark
 
-        try:
-            while True:
-                parked: Parked | None = None
-                self._check_process()
-                with self.lock:
-                    if self.ended is not None:
-                        return
-                    self._check()
-                    if sent():
-                        return
-                    alone = not mine and not self._receiving
-                    if not alone and not mine and self._writing:
-                        parked = self._park()
-                    elif not alone:
-                        mine = self._writing = True
-                if alone:
-                    # As much as may come: a server that is stuck with its own output would not take ours.
-                    yield from self.receive_until(sent)
-                else:
-                    yield Ready(self._connection.fileno(), read=False, write=True) if parked is None else parked
-        finally:
-            if mine:
-                with self.lock:
-                    self._writing = False
-                    self._leave()
-                    self._wake()
+        # Receiving meanwhile: a server that is stuck with its own output would not take ours.
+        yield from self.receive_until(sent)
 
-    def _wait_for_frames(self) -> Operation[None]:
-        """Waits for what can be received, and meanwhile for what can be sent, if nobody else does."""
+    def _wait_for_socket(self, *, read: bool) -> Operation[None]:
+        """Waits for what can be received, or sent if nobody else waits for that."""
         writes = False
         try:
             with self.lock:
-                self._flush()
-                if self._out and not self._writing:
+                if not self._flush() and not self._writing:
                     writes = self._writing = True
-            yield Ready(self._connection.fileno(), read=True, write=writes)
+            if read or writes:
+                yield Ready(self._connection.fileno(), read=read, write=writes)
         finally:
             if writes:
                 with self.lock:
                     self._writing = False
+                    self._leave()
                     self._wake()
 
     def _receive_one(self) -> bool:
@@ -191,8 +168,8 @@ class Channel:
         self._between = False
         return frame is not None
 
-    def _flush(self) -> None:
-        """Sends what the socket takes."""
+    def _flush(self) -> bool:
+        """Sends what the socket takes; whether that is all."""
         while self._out:
             self._between = True
             try:
@@ -204,7 +181,7 @@ class Channel:
                 taken = 0
             if not taken:
                 self._between = False
-                return
+                return not self._out
             self._sent += taken
             while taken:
                 buffer = self._out.popleft()
@@ -214,6 +191,7 @@ class Channel:
                 else:
                     taken -= len(buffer)
             self._between = False
+        return True
 
     def _fail(self, error: SandboxGoneError) -> NoReturn:
         explained = self._serve.explained(error)

@@ -9,7 +9,7 @@ from sandy._errors import SandboxError
 if TYPE_CHECKING:
     from sandy._exchange import Exchange
     from sandy._place import Place
-    from sandy._process import Serve
+    from sandy._server import Server
 
 T = TypeVar("T")
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 class Connected:
     """A sandbox that runs. Its subclasses set the attributes."""
 
-    _serve: Serve
+    _serve: Server
     _place: Place
     _degraded: tuple[str, ...]
     _closed: bool

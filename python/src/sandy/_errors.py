@@ -72,6 +72,10 @@ class ProcessNotFoundError(SandboxError):
     """A sandbox has no process of that number: there never was one, or it has ended and was forgotten (64 are kept)."""
 
 
+class ShellEndedError(SandboxError):
+    """A shell has ended, and runs no more commands; the text says how."""
+
+
 class SandboxFileError(SandboxError):
     """A file could not be uploaded or downloaded.
 

@@ -6,13 +6,11 @@ terminal reaches this process and not it, and it ends, with every sandbox, when 
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import contextlib
 import os
 import socket
 import subprocess
-import sys
 import threading
 import weakref
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -21,6 +19,7 @@ from sandy._connection import Connection
 from sandy._errors import SandboxError, SandboxGoneError, SandboxStartError
 from sandy._exchange import receive, request, start
 from sandy._programs import find_sandy
+from sandy._server import Server
 from sandy._wire import VERSION
 
 if TYPE_CHECKING:
@@ -31,24 +30,20 @@ T = TypeVar("T")
 _HELLO_PATIENCE: Final = 30.0
 _EXIT_PATIENCE: Final = 5.0
 _END_PATIENCE: Final = 0.5
-_MAX_IDLE: Final = 32
 _STDERR_TAIL: Final = 2_000
 
 
-class Serve:
-    """A running `sandy serve` and a pool of connections to it. Any thread and any event loop may use it."""
+class Serve(Server):
+    """The `sandy serve` that this process has started."""
 
     def __init__(self, sock: socket.socket, child: subprocess.Popen[bytes], stderr: int) -> None:
         """Takes over the first connection, the child, and the descriptor of a file that gets the child's stderr."""
+        super().__init__()
         self._control = Connection(sock, skip_stale=True)
         self._control_lock = threading.Lock()
-        self._idle: list[Connection] = []
-        self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()  # idle and in use
-        self._lock = threading.Lock()
         self._child = child
         self._stderr = stderr
-        self._gone: str | None = None
-        _serves.add(self)
+        track(self)
 
     @property
     def usable(self) -> bool:
@@ -72,88 +67,6 @@ class Serve:
             why = f"speaks protocol version {other}, this package speaks {VERSION}"
             raise SandboxStartError("the program sandy", why, "install the same version of both")
 
-    def run(self, exchange: Exchange[T]) -> T:
-        """Runs an exchange on a connection of its own, blocking.
-
-        Raises:
-            SandboxGoneError: If this process was forked, or the server is gone, or went while it ran.
-        """
-        connection = self._take()
-        try:
-            result = connection.run(exchange)
-        except SandboxGoneError as error:
-            connection.close()
-            raise self.explained(error) from error
-        except BaseException:
-            # Also KeyboardInterrupt: closing cancels the request, so nothing goes on running for nobody.
-            connection.close()
-            raise
-        self.give(connection)
-        return result
-
-    async def arun(self, exchange: Exchange[T]) -> T:
-        """Runs an exchange on a connection of its own in the running event loop.
-
-        Raises:
-            SandboxGoneError: As for `run`.
-        """
-        connection = self._take()
-        try:
-            result = await connection.arun(exchange)
-        except SandboxGoneError as error:
-            await connection.aclose()
-            raise self.explained(error) from error
-        except BaseException:
-            # Also asyncio.CancelledError.
-            await connection.aclose()
-            raise
-        self.give(connection)
-        return result
-
-    def hold(self, exchange: Exchange[T], *, cancel: bool) -> tuple[Connection, T]:
-        """As `run`, for an exchange that leaves its last request open: the caller keeps the connection, and may `give` it back.
-
-        Args:
-            exchange: What to run.
-            cancel: Whether closing the connection is not enough to end what an interrupted exchange has started.
-
-        Raises:
-            SandboxGoneError: As for `run`.
-        """
-        connection = self._take()
-        try:
-            return connection, connection.run(exchange)
-        except SandboxGoneError as error:
-            connection.close()
-            raise self.explained(error) from error
-        except BaseException:
-            if cancel:
-                connection.cancel()
-            connection.close()
-            raise
-
-    async def ahold(self, exchange: Exchange[T], *, cancel: bool) -> tuple[Connection, T]:
-        """As `hold`, in the running event loop."""
-        connection = self._take()
-        try:
-            return connection, await connection.arun(exchange)
-        except SandboxGoneError as error:
-            await connection.aclose()
-            raise self.explained(error) from error
-        except BaseException:
-            if cancel:
-                connection.cancel()
-            await connection.aclose()
-            raise
-
-    def close_in_background(self, sandbox: str) -> None:
-        """Closes a sandbox without waiting for it and without taking a lock: callable from garbage collection."""
-        if self._gone is not None or sys.is_finalizing():
-            return
-        # Not threading.Thread: its start() takes locks that the interrupted code may hold.
-        with contextlib.suppress(RuntimeError):
-            _thread.start_new_thread(self._close_quietly, (sandbox,))
-
     def shut_down(self) -> None:
         """Ends the server and with it all its sandboxes, and waits a little until they are cleaned up."""
         self._drop("this process has shut down its sandboxes")
@@ -169,41 +82,17 @@ class Serve:
         self.shut_down()
 
     def abandon(self) -> None:
-        """Lets go of everything in a forked child; the parent keeps using its own copies."""
-        # A lock may have been held by a thread that the child does not have.
+        """As for all servers; the child process is not this process's either."""
         self._control_lock = threading.Lock()
-        self._lock = threading.Lock()
-        self._drop(f"it belongs to process {os.getppid()}, of which this one is a fork: make a new Sandbox here")
-        # Also those in use: while this process has them, nobody learns that the parent has closed them.
-        for connection in list(self._connections):
-            connection.close()
-        self._child.returncode = 0  # not this process's child: nothing to wait for
+        super().abandon()
+        self._child.returncode = 0  # nothing to wait for
 
-    def _drop(self, reason: str) -> None:
-        with self._lock:
-            if self._gone is None:
-                self._gone = reason
-                os.close(self._stderr)
-            idle, self._idle = self._idle, []
+    def _drop(self, reason: str) -> bool:
+        first = super()._drop(reason)
+        if first:
+            os.close(self._stderr)
         self._control.close()
-        for connection in idle:
-            connection.close()
-
-    def _take(self) -> Connection:
-        with self._lock:
-            if self._gone is not None:
-                raise SandboxGoneError(self._gone)
-            if self._idle:
-                return self._idle.pop()
-        return self._connect()
-
-    def give(self, connection: Connection) -> None:
-        """Takes back a connection that has no open request."""
-        with self._lock:
-            if self._gone is None and len(self._idle) < _MAX_IDLE:
-                self._idle.append(connection)
-                return
-        connection.close()
+        return first
 
     def _connect(self) -> Connection:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -215,14 +104,7 @@ class Serve:
             if isinstance(error, SandboxGoneError):
                 raise self.explained(error) from error
             raise
-        connection = Connection(ours)
-        with self._lock:
-            self._connections.add(connection)
-        return connection
-
-    def _close_quietly(self, sandbox: str) -> None:
-        with contextlib.suppress(Exception):
-            self.run(request(start("close", sandbox=sandbox)))
+        return Connection(ours)
 
     def explained(self, error: SandboxGoneError) -> SandboxGoneError:
         """Adds how the child ended and what it said last; nobody tries to reach it again then."""
@@ -250,9 +132,14 @@ def _pass_descriptor(control: Connection, descriptor: int) -> Exchange[None]:
         raise SandboxError(msg)
 
 
-_serves: weakref.WeakSet[Serve] = weakref.WeakSet()
+_serves: weakref.WeakSet[Server] = weakref.WeakSet()
 _current: Serve | None = None
 _current_lock = threading.Lock()
+
+
+def track(server: Server) -> None:
+    """Has a server let go of at exit, and in forked children."""
+    _serves.add(server)
 
 
 def current_serve() -> Serve:

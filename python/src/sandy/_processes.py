@@ -17,8 +17,11 @@ from sandy._arguments import (
     wrong_type,
 )
 from sandy._connected import Connected
+from sandy._errors import SandboxError
 from sandy._exec import encode_env
 from sandy._process_requests import LogReader, Spawn
+from sandy._shell import START_PATIENCE, Shell
+from sandy._shell_script import START
 from sandy._spawned import Process, check_size
 
 if TYPE_CHECKING:
@@ -172,6 +175,44 @@ class Processes(Connected):
         else:
             held.close()
         return log
+
+    def shell(self, *, cwd: str | None = None, env: Mapping[str, str] | None = None) -> Shell:
+        """Starts a shell that keeps its directory, variables and functions from one command to the next.
+
+        Args:
+            cwd: Its working directory at first; None is the workspace, `~` the home.
+            env: Variables to set for it.
+
+        Raises:
+            SandboxError: If it does not start, or the sandbox is closed or gone.
+        """
+        process = self.spawn(["sh", "-c", START], stdin="pipe", merge=False, cwd=cwd, env=env)
+        try:
+            shell = Shell(process, timeout=self._timeout, keep=self._keep)
+            _wait.run(shell.start(), START_PATIENCE)
+        except TimeoutError:
+            process.abort()
+            msg = f"the shell did not start within {START_PATIENCE:g} s"
+            raise SandboxError(msg) from None
+        except BaseException:
+            process.abort()
+            raise
+        return shell
+
+    async def ashell(self, *, cwd: str | None = None, env: Mapping[str, str] | None = None) -> Shell:
+        """As `shell`."""
+        process = await self.aspawn(["sh", "-c", START], stdin="pipe", merge=False, cwd=cwd, env=env)
+        try:
+            shell = Shell(process, timeout=self._timeout, keep=self._keep)
+            await _wait.arun(shell.start(), START_PATIENCE)
+        except TimeoutError:
+            process.abort()
+            msg = f"the shell did not start within {START_PATIENCE:g} s"
+            raise SandboxError(msg) from None
+        except BaseException:
+            process.abort()
+            raise
+        return shell
 
     def _spawn(
         self,

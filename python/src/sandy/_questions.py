@@ -12,7 +12,7 @@ from sandy._exchange import Send, receive, start
 
 if TYPE_CHECKING:
     from sandy._exchange import Exchange
-    from sandy._process import Serve
+    from sandy._server import Server
 
 OnRequest: TypeAlias = Callable[[str], str]
 
@@ -20,12 +20,12 @@ _VERDICTS = ("once", "always", "deny")
 _log = logging.getLogger("sandy")
 
 
-def answer_requests(serve: Serve, sandbox: str, on_request: OnRequest) -> None:
+def answer_requests(serve: Server, sandbox: str, on_request: OnRequest) -> None:
     """Answers a sandbox's questions in a thread, until the sandbox ends."""
     threading.Thread(target=_run, args=(serve, sandbox, on_request), name=f"sandy-questions-{sandbox}", daemon=True).start()
 
 
-def _run(serve: Serve, sandbox: str, on_request: OnRequest) -> None:
+def _run(serve: Server, sandbox: str, on_request: OnRequest) -> None:
     try:
         serve.run(_questions(sandbox, on_request))
     except (SandboxError, OSError):

@@ -245,7 +245,7 @@ def test_b024_a_killed_client_leaves_nothing(client: Client, processes: Processe
 def test_a_killed_server_is_explained_and_replaced(marker: str, processes: Processes, until: Until) -> None:
     sandbox = Sandbox()
     sandbox.execute(f"sleep {marker} &")
-    os.kill(sandbox._serve._child.pid, signal.SIGKILL)
+    os.kill(sandbox._serve._child.pid, signal.SIGKILL)  # type: ignore[attr-defined]
     response = sandbox.execute("true")
     assert response.exit_code == 125
     assert "[sandy] sandy serve ended (killed by signal 9)" in response.output

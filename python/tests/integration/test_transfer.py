@@ -168,7 +168,7 @@ def resident(pid: int) -> int:
 
 
 def test_large_streams_take_constant_memory(be: Sandbox, ws: str) -> None:
-    serve = be._serve._child.pid
+    serve = be._serve._child.pid  # type: ignore[attr-defined]
     source = Zeros()
     be.download_files([f"{ws}/none"])
     before = resident(os.getpid()), resident(serve)
