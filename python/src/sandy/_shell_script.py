@@ -53,7 +53,7 @@ def begin(name: str, descriptor: int, command: bytes, status: int) -> bytes:
 
 def end(name: str, descriptor: int) -> bytes:
     """Tells the status of what ran. Under `set -e` a complaint would end the shell, and so a child complains."""
-    message = f"__sandy=${{{name}?$__sandy}}"
+    message = f"__sandy=${{{name}?\"$__sandy\"}}"
     return (f"__sandy=$?; case $- in *e*) ! ({message}) 2>&{descriptor};; *) {{ {message}; }} 2>&{descriptor};; esac\n").encode()
 
 
