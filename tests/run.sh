@@ -230,7 +230,7 @@ run_vm() {
     echo "guest: $suite"
     SANDY_VM_DIR=$source_dir/build/vm "$tree/tests/vm/build.sh" "$suite" || return 1
     SANDY_VM_DIR=$source_dir/build/vm "$tree/tests/vm/run.py" --suite "$suite" --timeout 1200 --share "$vm_payload" -- \
-      sh -c 'cd tests && SANDY_MUST_WORK=1 SANDY_PROGRAMS=/payload/bin PYTHONDONTWRITEBYTECODE=1 python3 -m pytest -p no:cacheprovider -q -rsx integration/test_limits.py' || status=1
+      sh -c 'cd tests && SANDY_MUST_WORK=1 SANDY_PROGRAMS=/payload/bin PYTHONDONTWRITEBYTECODE=1 python3 -m pytest -p no:cacheprovider -q -rsx integration/test_limits*.py' || status=1
   done
   return $status
 }

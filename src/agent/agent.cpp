@@ -206,7 +206,7 @@ asio::awaitable<Supervisor*> Agent::start_in_group(std::uint32_t id, CommandImag
   // Before the next spare is spoken of: what `sandy` hears of that while this group is nobody's, it takes for a loss.
   channel_->post({{"id", id}, {"ev", "group"}, {"group", group}});
   memory_timer_.cancel();
-  make_spare();
+  if (!configuration_.one_command) make_spare();
   co_return supervisor;
 }
 

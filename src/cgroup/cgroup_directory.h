@@ -15,7 +15,7 @@ class Directory {
  public:
   Directory() = default;
   static Result<Directory> open(const std::string& path);  // absolute, below kMount
-  // One below this one, made where it is missing. make(): without processes.
+  // One below this one, made where it is missing. make(): without processes, also where it was there.
   Result<Directory> below(const std::string& name) const;
   Result<Directory> make(const std::string& name) const;
 
@@ -24,6 +24,8 @@ class Directory {
 
   // At most 4 MiB, which all processes of a machine fit in; "" where it isn't there.
   std::string read(const char* file) const;
+  // For read_again().
+  Result<UniqueFd> open_file(const char* file) const;
   // The whole text by one write(2), as cgroupfs wants it.
   Result<void> write(const char* file, std::string_view text) const;
   bool has(const char* file) const;
@@ -38,10 +40,14 @@ class Directory {
   bool remove(const std::string& name) const;
 
  private:
+  Result<Directory> enter(const std::string& name) const;
   Directory(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
 
   std::string path_;
   UniqueFd fd_;
 };
+
+// What a short file says now that open_file() has opened.
+std::string read_again(const UniqueFd& file);
 
 }  // namespace sandy::cgroup

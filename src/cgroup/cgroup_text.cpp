@@ -1,5 +1,6 @@
 #include "cgroup/cgroup_text.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace sandy::cgroup {
@@ -51,15 +52,33 @@ std::optional<std::uint64_t> flat_value(std::string_view text, std::string_view 
 
 std::optional<std::uint64_t> single_value(std::string_view text) { return number<std::uint64_t>(next_word(text)); }
 
-std::uint64_t io_total(std::string_view io_stat, std::string_view key) {
-  std::uint64_t out = 0;
-  while (!io_stat.empty()) {
-    auto line = next_line(io_stat);
+namespace {
+
+// The numbers of a key, in lines "MAJOR:MINOR key=NUMBER key=NUMBER".
+std::vector<std::uint64_t> io_numbers(std::string_view text, std::string_view key) {
+  std::vector<std::uint64_t> out;
+  while (!text.empty()) {
+    auto line = next_line(text);
     for (auto word = next_word(line); !word.empty(); word = next_word(line)) {
-      if (word.starts_with(key) && word.substr(key.size()).starts_with('=')) out += number<std::uint64_t>(word.substr(key.size() + 1)).value_or(0);
+      if (!word.starts_with(key) || !word.substr(key.size()).starts_with('=')) continue;
+      if (const auto value = number<std::uint64_t>(word.substr(key.size() + 1))) out.push_back(*value);
     }
   }
   return out;
+}
+
+}  // namespace
+
+std::uint64_t io_total(std::string_view io_stat, std::string_view key) {
+  std::uint64_t out = 0;
+  for (const auto value : io_numbers(io_stat, key)) out += value;
+  return out;
+}
+
+std::optional<std::uint64_t> io_limit(std::string_view io_max, std::string_view key) {
+  const auto limits = io_numbers(io_max, key);
+  const auto lowest = std::ranges::min_element(limits);
+  return lowest == limits.end() ? std::nullopt : std::optional(*lowest);
 }
 
 std::optional<double> pressure_some_avg10(std::string_view text) {

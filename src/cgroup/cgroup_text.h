@@ -21,6 +21,9 @@ std::optional<std::uint64_t> single_value(std::string_view text);
 // A key's sum over all devices of an io.stat: lines "MAJOR:MINOR key=NUMBER key=NUMBER".
 std::uint64_t io_total(std::string_view io_stat, std::string_view key);
 
+// A key's lowest limit of any device in an io.max: lines "MAJOR:MINOR rbps=NUMBER wbps=max". None: there is none.
+std::optional<std::uint64_t> io_limit(std::string_view io_max, std::string_view key);
+
 // The share of the last ten seconds, in percent, in which some task waited: "some avg10=0.12 ..." (PSI, Documentation/accounting/psi.rst).
 std::optional<double> pressure_some_avg10(std::string_view text);
 

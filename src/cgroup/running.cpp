@@ -75,8 +75,8 @@ Usage usage_of(const Running& sandbox) {
   return out;
 }
 
-plan::CgroupPlan limits_of(const Running& sandbox) {
-  plan::CgroupPlan out;
+policy::GroupLimits limits_of(const Running& sandbox) {
+  policy::GroupLimits out;
   if (const auto commands = Directory::open(sandbox.group.path() + "/commands")) {
     out.memory = single_value(commands->read("memory.max"));
     out.swap = single_value(commands->read("memory.swap.max"));
@@ -86,6 +86,9 @@ plan::CgroupPlan limits_of(const Running& sandbox) {
   const auto cpu = sandbox.group.read("cpu.max");
   const auto quota = single_value(cpu), period = single_value(std::string_view(cpu).substr(std::min(cpu.find(' '), cpu.size())));
   if (quota && period && *period > 0) out.cpus = static_cast<double>(*quota) / static_cast<double>(*period);
+  const auto io = sandbox.group.read("io.max");
+  out.io_read = io_limit(io, "rbps");
+  out.io_write = io_limit(io, "wbps");
   return out;
 }
 

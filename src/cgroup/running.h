@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cgroup/usage.h"
-#include "plan/plan.h"
+#include "policy/policy.h"
 
 namespace sandy::cgroup {
 
@@ -17,8 +17,8 @@ struct Running {
 // By id. As root: of all users.
 std::vector<Running> running_sandboxes();
 
-// What it has used, and the limits that stand; those of I/O are not told.
+// What it has used, and the limits that stand.
 Usage usage_of(const Running& sandbox);
-plan::CgroupPlan limits_of(const Running& sandbox);
+policy::GroupLimits limits_of(const Running& sandbox);
 
 }  // namespace sandy::cgroup

@@ -6,7 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <filesystem>
+#include <functional>
+#include <limits>
+#include <ranges>
 #include <utility>
 
 #include "cgroup/cgroup_text.h"
@@ -22,6 +26,13 @@ using Way = plan::CgroupFacts::Way;
 constexpr std::uint64_t kOwnTasks = 512;
 constexpr std::uint64_t kOwnMemory = 64 << 20;
 constexpr std::uint64_t kPeriodUs = 100'000;
+
+// Of a limit that there is none of any more.
+constexpr std::uint64_t kNoLimit = UINT64_MAX;
+
+std::uint64_t raised(std::uint64_t limit, std::uint64_t by) { return limit > kNoLimit - by ? kNoLimit : limit + by; }
+
+std::string in_words(std::uint64_t limit) { return limit == kNoLimit ? "max" : std::to_string(limit); }
 
 Error no_disk(const std::string& path) {
   return {"limits of I/O", "\"" + printable(path) + "\" is on no disk that can be held back (a file system in memory, or of a network)", "use a workspace on a disk, or leave them out"};
@@ -41,16 +52,17 @@ std::optional<std::string> disk_of(const std::string& path) {
 
 // Processes can't be in a group that has controllers for others below it: those of a delegated one, of which we are one, get a group there.
 Result<void> vacate(const Directory& parent) {
-  auto pids = process_ids(parent.read("cgroup.procs"));
-  if (pids.empty()) return {};
+  auto there = parent.read("cgroup.procs");
+  if (there.empty()) return {};
   const auto host = parent.below(kHostGroup);
   if (!host) return std::unexpected(host.error());
-  for (int turn = 0; !pids.empty() && turn < 10; ++turn) {
-    for (const int pid : pids) (void)host->add(pid);  // one that has ended meanwhile is no matter
-    pids = process_ids(parent.read("cgroup.procs"));
+  for (int turn = 0; !there.empty() && turn < 10; ++turn) {
+    for (const int pid : process_ids(there)) (void)host->add(pid);  // one that has ended meanwhile is no matter
+    there = parent.read("cgroup.procs");
   }
-  if (!pids.empty()) return fail("cgroup " + printable(parent.path()), "has processes that can't be put elsewhere", "leave the limits out, or set limits.best_effort");
-  return {};
+  if (there.empty()) return {};
+  const std::string whose = process_ids(there).empty() ? "that are in another PID namespace, and so" : "that";
+  return fail("cgroup " + printable(parent.path()), "has processes " + whose + " can't be put elsewhere", "put them into a cgroup of their own; or leave the limits out, or set limits.best_effort");
 }
 
 // What killed ones of us have left: their processes ended with them.
@@ -74,108 +86,139 @@ void sweep_parent(const Directory& parent) {
 
 }  // namespace
 
-ScopeLimits SandboxCgroup::scope_limits(const plan::CgroupPlan& limits) const {
-  ScopeLimits out;
-  if (limits.memory) out.memory = *limits.memory + kOwnMemory;
-  out.swap = limits.swap;
-  out.cpus = limits.cpus;
-  if (limits.pids) out.tasks = *limits.pids + kOwnTasks;
-  out.io_read = limits.io_read;
-  out.io_write = limits.io_write;
-  out.io_path = io_path_;
+ScopeLimits SandboxCgroup::scope_limits(const policy::GroupLimits& limits) const {
+  ScopeLimits out{limits, io_path_};
+  if (out.memory) out.memory = raised(*out.memory, kOwnMemory);
+  if (out.pids) out.pids = raised(*out.pids, kOwnTasks);
   return out;
 }
 
-asio::awaitable<Result<std::unique_ptr<SandboxCgroup>>> SandboxCgroup::make(asio::any_io_executor executor, plan::CgroupPlan plan, std::string id, pid_t pid,
-                                                                            std::string io_path) {
-  std::unique_ptr<SandboxCgroup> self(new SandboxCgroup(std::move(plan), std::move(id), std::move(io_path)));
-  if (self->plan_.way == Way::systemd) {
-    auto bus = SystemdBus::shared(executor);
-    if (!bus) co_return std::unexpected(bus.error());
+std::unique_ptr<SandboxCgroup> SandboxCgroup::begin(asio::any_io_executor executor, plan::CgroupPlan plan, std::string id, pid_t pid, std::string io_path) {
+  std::unique_ptr<SandboxCgroup> self(new SandboxCgroup(std::move(plan), std::move(id), pid, std::move(io_path)));
+  if (self->plan_.way != Way::systemd) return self;
+  auto bus = SystemdBus::shared(executor);
+  if (bus) {
     self->bus_ = std::move(*bus);
-    auto limits = self->scope_limits(self->plan_);
-    auto started = co_await self->bus_->start_scope(self->scope(), "Sandy: a sandbox of commands that an agent runs (" + self->id_ + ")", pid, std::move(limits));
-    if (!started) co_return std::unexpected(started.error());
-    const auto path = unified_path(host::read_text(("/proc/" + std::to_string(pid) + "/cgroup").c_str()));
-    if (!path || !path->ends_with("/" + self->scope())) co_return fail("cgroup", "the sandbox's process is not in its scope: " + printable(path.value_or("none")));
-    auto group = Directory::open(kMount + *path);
-    if (!group) co_return std::unexpected(group.error());
-    self->group_ = std::move(*group);
-    if (auto checked = self->check_scope(); !checked) co_return std::unexpected(checked.error());
+    self->asked_ = self->bus_->ask_for_scope({self->scope(), "Sandy: a sandbox of commands that an agent runs (" + self->id_ + ")", pid, self->scope_limits(self->plan_.limits)});
   } else {
-    auto parent = Directory::open(self->plan_.parent);
-    if (!parent) co_return std::unexpected(parent.error());
-    self->parent_ = std::move(*parent);
-    if (auto vacated = vacate(self->parent_); !vacated) co_return std::unexpected(vacated.error());
-    sweep_parent(self->parent_);
-    for (const char* controller : {"+memory", "+pids", "+cpu", "+io"}) (void)self->parent_.write("cgroup.subtree_control", controller);
-    auto group = self->parent_.make("sandy-" + self->id_);
-    if (!group) co_return std::unexpected(group.error());
-    self->group_ = std::move(*group);
-    if (auto written = self->write_limits(self->plan_); !written) co_return std::unexpected(written.error());
+    self->asked_ = std::unexpected(bus.error());
   }
-  if (auto built = self->build(pid); !built) co_return std::unexpected(built.error());
-  self->built_ = true;
-  co_return std::move(self);
+  return self;
+}
+
+void SandboxCgroup::advance() {
+  if (bus_ && bus_->alive()) bus_->advance();
+}
+
+asio::awaitable<Result<void>> SandboxCgroup::enter_scope() {
+  auto asked = std::exchange(asked_, nullptr);
+  if (!asked) co_return std::unexpected(asked.error());
+  auto started = co_await bus_->wait_for_scope(*asked);
+  if (!started) co_return started;
+  const auto path = unified_path(host::read_text(("/proc/" + std::to_string(pid_) + "/cgroup").c_str()));
+  if (!path || !path->ends_with("/" + scope())) co_return fail("cgroup", "the sandbox's process is not in its scope: " + printable(path.value_or("none")));
+  auto group = Directory::open(kMount + *path);
+  if (!group) co_return std::unexpected(group.error());
+  group_ = std::move(*group);
+  co_return check_scope();
+}
+
+Result<void> SandboxCgroup::enter_delegated() {
+  auto parent = Directory::open(plan_.parent);
+  if (!parent) return std::unexpected(parent.error());
+  parent_ = std::move(*parent);
+  if (auto vacated = vacate(parent_); !vacated) return vacated;
+  sweep_parent(parent_);
+  for (const char* controller : {"+memory", "+pids", "+cpu", "+io"}) (void)parent_.write("cgroup.subtree_control", controller);
+  auto group = parent_.make("sandy-" + id_);
+  if (!group) return std::unexpected(group.error());
+  group_ = std::move(*group);
+  return limit_all(plan_.limits);
+}
+
+asio::awaitable<Result<void>> SandboxCgroup::enter() {
+  Result<void> entered;
+  if (plan_.way == Way::systemd) {
+    entered = co_await enter_scope();
+  } else {
+    entered = enter_delegated();
+  }
+  if (!entered) co_return entered;
+  auto own = group_.make("own");
+  if (!own) co_return std::unexpected(own.error());
+  own_ = std::move(*own);
+  co_return own_.add(pid_);
 }
 
 // What systemd can't set it says in its log alone: no disk below a file, a controller that it doesn't have after all. Memory and processes are limited in `commands` too.
 Result<void> SandboxCgroup::check_scope() const {
-  if ((plan_.io_read || plan_.io_write) && group_.read("io.max").empty()) return std::unexpected(no_disk(io_path_));
-  if (plan_.cpus && !single_value(group_.read("cpu.max"))) return fail(scope(), "systemd has not set its limit of CPU", "look at `systemctl --user status`; or leave the limit out, or set limits.best_effort");
+  if ((plan_.limits.io_read || plan_.limits.io_write) && group_.read("io.max").empty()) return std::unexpected(no_disk(io_path_));
+  if (plan_.limits.cpus && !single_value(group_.read("cpu.max"))) return fail(scope(), "systemd has not set its limit of CPU", "look at `systemctl --user status`; or leave the limit out, or set limits.best_effort");
   return {};
 }
 
-Result<void> SandboxCgroup::build(pid_t pid) {
-  auto own = group_.make("own");
-  if (!own) return std::unexpected(own.error());
-  own_ = std::move(*own);
-  if (auto added = own_.add(pid); !added) return added;
+Result<void> SandboxCgroup::make_commands() {
   auto commands = group_.make("commands");
   if (!commands) return std::unexpected(commands.error());
   commands_ = std::move(*commands);
   const auto given = group_.read("cgroup.controllers");
+  std::string controllers;
   for (const char* controller : {"memory", "pids"}) {
-    if (!has_word(given, controller)) continue;
-    const std::string text = std::string("+") + controller;
-    if (auto r = group_.write("cgroup.subtree_control", text); !r) return r;
-    if (auto r = commands_.write("cgroup.subtree_control", text); !r) return r;
+    if (has_word(given, controller)) controllers += std::string(" +") + controller;
   }
-  return limit_commands(plan_);
-}
-
-Result<void> SandboxCgroup::limit_commands(const plan::CgroupPlan& limits) const {
-  if (limits.memory) {
-    if (auto r = commands_.write("memory.max", std::to_string(*limits.memory)); !r) return r;
+  // (In one write: the kernel moves all processes below for each.)
+  if (!controllers.empty()) {
+    if (auto r = group_.write("cgroup.subtree_control", controllers); !r) return r;
+    if (auto r = commands_.write("cgroup.subtree_control", controllers); !r) return r;
   }
-  if (limits.swap) {
-    if (auto r = commands_.write("memory.swap.max", std::to_string(*limits.swap)); !r) return r;
+  if (auto limited = limit_commands(plan_.limits); !limited) return limited;
+  if (commands_.has("pids.events.local")) {
+    auto events = commands_.open_file("pids.events");
+    if (!events) return std::unexpected(events.error());
+    pids_events_ = std::move(*events);
   }
-  // And one for the process that waits for the next command.
-  if (limits.pids) return commands_.write("pids.max", std::to_string(*limits.pids + 1));
+  // While the agent is still to come: the first command's.
+  auto first = commands_.make(std::to_string(next_));
+  if (!first) return std::unexpected(first.error());
+  groups_[next_] = std::move(*first);
+  built_ = true;
   return {};
 }
 
-Result<void> SandboxCgroup::write_limits(const plan::CgroupPlan& limits) const {
+Result<void> SandboxCgroup::limit_commands(const policy::GroupLimits& limits) const {
   if (limits.memory) {
-    if (auto r = group_.write("memory.max", std::to_string(*limits.memory + kOwnMemory)); !r) return r;
+    if (auto r = commands_.write("memory.max", in_words(*limits.memory)); !r) return r;
   }
   if (limits.swap) {
-    if (auto r = group_.write("memory.swap.max", std::to_string(*limits.swap)); !r) return r;
+    if (auto r = commands_.write("memory.swap.max", in_words(*limits.swap)); !r) return r;
+  }
+  // And one for the process that waits for the next command.
+  if (limits.pids) return commands_.write("pids.max", in_words(raised(*limits.pids, 1)));
+  return {};
+}
+
+Result<void> SandboxCgroup::limit_all(const policy::GroupLimits& given) const {
+  const ScopeLimits limits = scope_limits(given);
+  if (limits.memory) {
+    if (auto r = group_.write("memory.max", in_words(*limits.memory)); !r) return r;
+  }
+  if (limits.swap) {
+    if (auto r = group_.write("memory.swap.max", in_words(*limits.swap)); !r) return r;
   }
   if (limits.cpus) {
-    const auto quota = static_cast<std::uint64_t>(*limits.cpus * static_cast<double>(kPeriodUs));
-    if (auto r = group_.write("cpu.max", std::to_string(std::max<std::uint64_t>(quota, 1'000)) + " " + std::to_string(kPeriodUs)); !r) return r;
+    const double quota = *limits.cpus * static_cast<double>(kPeriodUs);
+    const std::uint64_t whole = std::isinf(quota) ? kNoLimit : std::max<std::uint64_t>(static_cast<std::uint64_t>(quota), 1'000);
+    if (auto r = group_.write("cpu.max", in_words(whole) + " " + std::to_string(kPeriodUs)); !r) return r;
   }
   if (limits.pids) {
-    if (auto r = group_.write("pids.max", std::to_string(*limits.pids + kOwnTasks)); !r) return r;
+    if (auto r = group_.write("pids.max", in_words(*limits.pids)); !r) return r;
   }
   if (!limits.io_read && !limits.io_write) return {};
   const auto disk = disk_of(io_path_);
   if (!disk) return std::unexpected(no_disk(io_path_));
   std::string line = *disk;
-  if (limits.io_read) line += " rbps=" + std::to_string(*limits.io_read);
-  if (limits.io_write) line += " wbps=" + std::to_string(*limits.io_write);
+  if (limits.io_read) line += " rbps=" + in_words(*limits.io_read);
+  if (limits.io_write) line += " wbps=" + in_words(*limits.io_write);
   return group_.write("io.max", line);
 }
 
@@ -194,16 +237,19 @@ SandboxCgroup::~SandboxCgroup() {
 
 Result<std::uint32_t> SandboxCgroup::place(int inside) {
   end_command(std::exchange(waiting_, 0));
-  for (const int pid : process_ids(own_.read("cgroup.procs"))) {
+  // The newest are the last.
+  for (const int pid : process_ids(own_.read("cgroup.procs")) | std::views::reverse) {
     if (innermost_pid(host::read_text(("/proc/" + std::to_string(pid) + "/status").c_str())) != inside) continue;
     const std::uint32_t number = next_++;
-    auto group = commands_.make(std::to_string(number));
-    if (!group) return std::unexpected(group.error());
-    if (auto added = group->add(pid); !added) {
-      (void)commands_.remove(std::to_string(number));
+    if (!groups_.contains(number)) {
+      auto group = commands_.make(std::to_string(number));
+      if (!group) return std::unexpected(group.error());
+      groups_[number] = std::move(*group);
+    }
+    if (auto added = groups_.at(number).add(pid); !added) {
+      end_command(number);
       return std::unexpected(added.error());
     }
-    groups_[number] = std::move(*group);
     waiting_ = number;
     return number;
   }
@@ -227,12 +273,18 @@ Usage SandboxCgroup::command_usage(std::uint32_t command) const {
   return out;
 }
 
-std::uint64_t SandboxCgroup::throttled_us() const { return plan_.cpus ? flat_value(group_.read("cpu.stat"), "throttled_usec").value_or(0) : 0; }
+std::uint64_t SandboxCgroup::throttled_us() const { return plan_.limits.cpus ? flat_value(group_.read("cpu.stat"), "throttled_usec").value_or(0) : 0; }
 
-std::uint64_t SandboxCgroup::forks_refused() const {
-  if (!plan_.pids) return 0;
-  // Counted where the limit is, and before Linux 6.11 where the fork was.
-  std::uint64_t out = gone_forks_refused_ + refused_in(commands_);
+std::uint64_t SandboxCgroup::forks_refused(std::uint32_t command) const {
+  if (!plan_.limits.pids) return 0;
+  if (pids_events_) return refused_in(read_again(pids_events_));
+  const auto found = groups_.find(command);
+  return found == groups_.end() ? 0 : refused_in(found->second);
+}
+
+std::uint64_t SandboxCgroup::all_forks_refused() const {
+  if (pids_events_) return refused_in(read_again(pids_events_));
+  std::uint64_t out = gone_forks_refused_;
   for (const auto* groups : {&groups_, &ended_}) {
     for (const auto& [number, group] : *groups) out += refused_in(group);
   }
@@ -248,25 +300,38 @@ void SandboxCgroup::end_command(std::uint32_t command) {
   if (found == groups_.end()) return;
   ended_[command] = std::move(found->second);
   groups_.erase(found);
+  remove_ended(command);
   sweep();
 }
 
+void SandboxCgroup::remove_ended(std::uint32_t command) {
+  const auto found = ended_.find(command);
+  const auto refused = plan_.limits.pids && !pids_events_ ? refused_in(found->second) : 0;
+  if (!commands_.remove(std::to_string(command))) return;
+  gone_forks_refused_ += refused;
+  ended_.erase(found);
+}
+
 void SandboxCgroup::sweep() {
-  std::erase_if(ended_, [&](const auto& entry) {
-    const auto refused = plan_.pids ? refused_in(entry.second) : 0;
-    const bool gone = commands_.remove(std::to_string(entry.first));
-    if (gone) gone_forks_refused_ += refused;
-    return gone;
-  });
+  // A few at a time, in turn: there may be hundreds with a job in the background.
+  constexpr int kAtATime = 4;
+  for (int turn = 0; turn < kAtATime && !ended_.empty(); ++turn) {
+    auto next = ended_.upper_bound(swept_);
+    if (next == ended_.end()) next = ended_.begin();
+    swept_ = next->first;
+    remove_ended(swept_);
+  }
 }
 
 Usage SandboxCgroup::usage() const {
   Usage out = read_usage(group_);
-  out.forks_refused = forks_refused();
+  out.forks_refused = all_forks_refused();
   const auto processes = single_value(commands_.read("pids.current")).value_or(0);
   out.processes = processes - std::min(processes, waiting_processes());
   return out;
 }
+
+std::uint64_t SandboxCgroup::oom_kills() const { return flat_value(group_.read("memory.events"), "oom_kill").value_or(0); }
 
 std::string SandboxCgroup::dying_process() const {
   // flags in /proc/PID/stat (proc_pid_stat(5)), <linux/sched.h>: PF_EXITING, PF_SIGNALED.
@@ -286,26 +351,32 @@ std::string SandboxCgroup::dying_process() const {
   return {};
 }
 
-asio::awaitable<Result<void>> SandboxCgroup::set_limits(plan::CgroupPlan limits) {
+asio::awaitable<Result<void>> SandboxCgroup::write_limits(policy::GroupLimits limits) {
   if (auto limited = limit_commands(limits); !limited) co_return limited;
-  if (bus_) {
-    auto set = scope_limits(limits);
-    auto done = co_await bus_->set_limits(scope(), std::move(set));
-    if (!done) co_return done;
-  } else if (auto written = write_limits(limits); !written) {
-    co_return written;
+  if (!bus_) co_return limit_all(limits);
+  auto set = scope_limits(limits);
+  co_return co_await bus_->set_limits(scope(), std::move(set));
+}
+
+asio::awaitable<Result<void>> SandboxCgroup::set_limits(policy::GroupLimits limits) {
+  const policy::GroupLimits before = plan_.limits;
+  auto done = co_await write_limits(limits);
+  if (done) {
+    policy::GroupLimits::for_each(plan_.limits, limits, [](auto& old, const auto& given, const char*) {
+      if (given) old = given;
+    });
+    if (bus_) done = check_scope();
   }
-  const auto take = [](auto& old, const auto& given) {
-    if (given) old = given;
-  };
-  take(plan_.memory, limits.memory);
-  take(plan_.swap, limits.swap);
-  take(plan_.cpus, limits.cpus);
-  take(plan_.pids, limits.pids);
-  take(plan_.io_read, limits.io_read);
-  take(plan_.io_write, limits.io_write);
-  if (bus_) co_return check_scope();
-  co_return Result<void>();
+  if (done) co_return done;
+  // All or none. What there was no limit of has none again.
+  plan_.limits = before;
+  policy::GroupLimits back = limits;
+  policy::GroupLimits::for_each(back, before, []<typename Number>(std::optional<Number>& changed, const std::optional<Number>& old, const char*) {
+    constexpr Number kNone = std::is_floating_point_v<Number> ? std::numeric_limits<Number>::infinity() : std::numeric_limits<Number>::max();
+    if (changed) changed = old.value_or(kNone);
+  });
+  if (auto restored = co_await write_limits(back); !restored) done.error().why += "; and those before can't be had again: " + restored.error().why;
+  co_return done;
 }
 
 }  // namespace sandy::cgroup

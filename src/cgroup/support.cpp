@@ -37,10 +37,20 @@ std::string joined(std::initializer_list<std::string_view> parts) {
   return out;
 }
 
-std::string socket_path() {
-  if (::geteuid() == 0) return "/run/dbus/system_bus_socket";
+struct ManagerSockets {
+  std::string own, bus;
+};
+
+ManagerSockets manager_sockets() {
+  if (::geteuid() == 0) return {"/run/systemd/private", "/run/dbus/system_bus_socket"};
   const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
-  return (runtime != nullptr && runtime[0] == '/' ? std::string(runtime) : "/run/user/" + std::to_string(::geteuid())) + "/bus";
+  const std::string directory = runtime != nullptr && runtime[0] == '/' ? std::string(runtime) : "/run/user/" + std::to_string(::geteuid());
+  return {directory + "/systemd/private", directory + "/bus"};
+}
+
+bool is_socket(const std::string& path) {
+  struct stat st{};
+  return ::stat(path.c_str(), &st) == 0 && S_ISSOCK(st.st_mode);
 }
 
 // What processes of the caller's service manager can be limited in.
@@ -93,7 +103,13 @@ bool take_delegated(const std::string& path, bool own, CgroupFacts& facts) {
 
 }  // namespace
 
-std::string manager_address() { return "unix:path=" + socket_path(); }
+std::vector<ManagerAddress> manager_addresses() {
+  const auto sockets = manager_sockets();
+  std::vector<ManagerAddress> out;
+  if (is_socket(sockets.own)) out.push_back({"unix:path=" + sockets.own, false});
+  if (is_socket(sockets.bus)) out.push_back({"unix:path=" + sockets.bus, true});
+  return out;
+}
 
 plan::CgroupFacts find_support() {
   CgroupFacts facts;
@@ -107,9 +123,11 @@ plan::CgroupFacts find_support() {
   }
   const auto own = unified_path(host::read_text("/proc/self/cgroup")).value_or("/");
   struct stat st{};
-  const bool has_bus = ::stat("/run/systemd/system", &st) == 0 && ::stat(socket_path().c_str(), &st) == 0 && S_ISSOCK(st.st_mode);
+  // In a cgroup namespace of a container's nobody is below a service manager's group, whoever's sockets show.
+  const bool is_contained = own == "/" || own.starts_with("/..");
+  const bool has_manager = !is_contained && ::stat("/run/systemd/system", &st) == 0 && !manager_addresses().empty();
   // libsystemd is loaded when it is needed: a sandbox's start has better to do meanwhile.
-  if (has_bus) {
+  if (has_manager) {
     note_controllers(facts, manager_controllers(), counts_swap(own));
     if (facts.memory || facts.cpus || facts.pids || facts.io) {
       facts.way = CgroupFacts::Way::systemd;
@@ -134,7 +152,7 @@ plan::CgroupFacts find_support() {
     return facts;
   }
   if (!facts.why.empty()) return facts;
-  facts.why = "there is no service manager of the user's (no bus at " + printable(socket_path()) + "), and our own cgroup is not ours to write";
+  facts.why = "there is no service manager of the user's (no " + printable(manager_sockets().own) + ", and no bus at " + printable(manager_sockets().bus) + "), and our own cgroup is not ours to write";
   facts.fix = "log in in a way that starts one (ssh; or as root: loginctl enable-linger USER), and install dbus-user-session; in a container, delegate a cgroup";
   if (::geteuid() == 0) facts.fix = "start it under systemd; in a container, delegate a cgroup";
   return facts;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "plan/host_facts.h"
 
@@ -15,7 +16,11 @@ inline constexpr const char* kHostGroup = "sandy-host";
 //   a delegated directory: our own cgroup, or the one above it (a container, a service with Delegate=yes).
 plan::CgroupFacts find_support();
 
-// Where the caller's service manager listens: an address for D-Bus.
-std::string manager_address();
+// Where the caller's service manager listens, of the places that there are: its own socket, as systemctl(1) uses it, and the bus.
+struct ManagerAddress {
+  std::string address;  // for D-Bus
+  bool is_bus = false;  // others are on it too
+};
+std::vector<ManagerAddress> manager_addresses();
 
 }  // namespace sandy::cgroup

@@ -22,6 +22,8 @@ Usage read_usage(const Directory& group) {
   return out;
 }
 
-std::uint64_t refused_in(const Directory& group) { return flat_value(group.read("pids.events"), "max").value_or(0); }
+std::uint64_t refused_in(const Directory& group) { return refused_in(group.read("pids.events")); }
+
+std::uint64_t refused_in(std::string_view pids_events) { return flat_value(pids_events, "max").value_or(0); }
 
 }  // namespace sandy::cgroup

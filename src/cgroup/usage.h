@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "cgroup/cgroup_directory.h"
 
@@ -22,7 +23,8 @@ struct Usage {
 // Of a sandbox's group (sandbox_cgroup.h), but for `forks_refused` and `processes`.
 Usage read_usage(const Directory& group);
 
-// Forks that were refused at a limit, as this group tells.
+// Forks that were refused at a limit, as this group tells, or its pids.events.
 std::uint64_t refused_in(const Directory& group);
+std::uint64_t refused_in(std::string_view pids_events);
 
 }  // namespace sandy::cgroup

@@ -44,11 +44,16 @@ int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptio
     if (!opened) return could_not_start(opened.error());
     audit = std::move(*opened);
   }
-  auto planned = session::plan_here(policy, {options.policy_file, options.audit});
-  if (!planned) return could_not_start(planned.error());
-  const std::string cwd = planned->plan.cwd;
   // Never destroyed: it is stopped with work in it, and the thread that removes directories gives back its hold on it at a time of its own.
   static asio::io_context& io = *new asio::io_context(1);
+  auto early = session::EarlyStart::before_plan(io.get_executor(), policy);
+  auto planned = session::plan_here(policy, {options.policy_file, options.audit});
+  if (!planned) {
+    early.reset();
+    session::Limits::shutdown();
+    return could_not_start(planned.error());
+  }
+  const std::string cwd = planned->plan.cwd;
   int status = kCouldNotStart;
   asio::co_spawn(
       io,
@@ -57,8 +62,9 @@ int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptio
         session::Sandbox::NetworkOptions network;
         network.audit = std::move(audit);
         if (options.ask) network.on_question = [relay](std::uint32_t number, const std::string& target) { relay->ask(number, target); };
-        session::Sandbox::Request request{relay->request_header(), relay->request_payload(), relay};
-        auto sandbox = co_await session::Sandbox::start(io.get_executor(), std::move(*planned), std::move(request), std::move(network));
+        session::Sandbox::Request request{relay->request_header(), relay->request_payload(), relay, true};
+        auto sandbox = co_await session::Sandbox::start(io.get_executor(), std::move(*planned), std::move(request), std::move(network), std::nullopt,
+                                                       session::Sandbox::kStartLimit, std::move(early));
         if (!sandbox) {
           could_not_start(sandbox.error());
           co_await session::Network::shutdown();

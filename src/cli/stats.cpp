@@ -29,14 +29,20 @@ std::string percent(const std::optional<double>& value) {
   return text;
 }
 
+// "12 MiB (5 MiB/s)".
+std::string moved(std::uint64_t bytes, const std::optional<std::uint64_t>& limit) {
+  return session::size_words(bytes) + (limit ? " (" + session::size_words(*limit) + "/s)" : std::string());
+}
+
 void print_table(const std::vector<cgroup::Running>& sandboxes) {
-  std::printf("%-16s  %9s %9s %9s  %9s %9s  %9s %6s  %6s  %s\n", "SANDBOX", "MEMORY", "PEAK", "LIMIT", "CPU", "HELD BACK", "PROCESSES", "LIMIT", "KILLED", "PRESSURE (memory, cpu, io)");
+  std::printf("%-16s  %9s %9s %9s  %9s %9s  %9s %6s  %6s  %-20s %-20s  %s\n", "SANDBOX", "MEMORY", "PEAK", "LIMIT", "CPU", "HELD BACK", "PROCESSES", "LIMIT", "KILLED", "READ", "WRITTEN", "PRESSURE (memory, cpu, io)");
   for (const auto& sandbox : sandboxes) {
     const auto used = cgroup::usage_of(sandbox);
     const auto limits = cgroup::limits_of(sandbox);
-    std::printf("%-16s  %9s %9s %9s  %7.1f s %7.1f s  %9llu %6s  %6llu  %s, %s, %s\n", sandbox.id.c_str(), amount(used.memory).c_str(), amount(used.memory_peak).c_str(),
+    std::printf("%-16s  %9s %9s %9s  %7.1f s %7.1f s  %9llu %6s  %6llu  %-20s %-20s  %s, %s, %s\n", sandbox.id.c_str(), amount(used.memory).c_str(), amount(used.memory_peak).c_str(),
                 amount(limits.memory).c_str(), static_cast<double>(used.cpu_us) / 1e6, static_cast<double>(used.throttled_us) / 1e6, static_cast<unsigned long long>(used.processes),
-                limits.pids ? std::to_string(*limits.pids).c_str() : "-", static_cast<unsigned long long>(used.oom_kills), percent(used.memory_pressure).c_str(),
+                limits.pids ? std::to_string(*limits.pids).c_str() : "-", static_cast<unsigned long long>(used.oom_kills), moved(used.io_read, limits.io_read).c_str(),
+                moved(used.io_written, limits.io_write).c_str(), percent(used.memory_pressure).c_str(),
                 percent(used.cpu_pressure).c_str(), percent(used.io_pressure).c_str());
   }
 }

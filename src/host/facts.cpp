@@ -52,14 +52,18 @@ std::string home_directory() {
   return entry != nullptr && entry->pw_dir != nullptr && entry->pw_dir[0] == '/' ? entry->pw_dir : "/";
 }
 
+std::uint64_t ram() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) : 0;
+}
+
 plan::HostFacts caller_facts() {
   plan::HostFacts facts;
   facts.uid = ::geteuid();
   facts.gid = ::getegid();
   facts.home = home_directory();
   facts.can_idmap = facts.uid == 0;
-  const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
-  if (pages > 0 && page > 0) facts.ram = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page);
+  facts.ram = ram();
   if (auto state = resolve_path(StateDirectory::likely_path())) facts.state_dir = std::move(*state);
   facts.environment = caller_environment();
   (void)add_path(facts.home, facts);  // it need not be there

@@ -1,6 +1,9 @@
 // Finds the facts about this host that a plan needs.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "base/error.h"
 #include "plan/host_facts.h"
 #include "policy/policy.h"
@@ -18,6 +21,9 @@ Result<void> add_policy_paths(const policy::PolicyFields& policy, plan::HostFact
 
 // Adds the host's sockets below the directories that this policy or the default view shows. After add_policy_paths().
 Result<void> add_sockets(const policy::PolicyFields& policy, plan::HostFacts& facts);
+
+// This machine's memory, in bytes; 0 where that isn't known.
+std::uint64_t ram();
 
 // The caller's home directory: $HOME if it is absolute, else the password database's.
 std::string home_directory();

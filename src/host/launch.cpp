@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "base/launch_orders.h"
 #include "base/memfd.h"
 #include "host/namespaces_probe.h"
 #include "host/path_resolver.h"
@@ -16,7 +17,7 @@ namespace sandy::host {
 namespace {
 
 constexpr int kInwardSockets = 32;  // connections to published ports at a time
-constexpr int kAgentSocket = 3, kArguments = 4, kFirstSlot = 5;  // in bubblewrap's process
+constexpr int kAgentSocket = kFirstDescriptor, kArguments = 4, kFirstSlot = 5;  // in bubblewrap's process
 
 Result<UniqueFd> open_slot(const plan::SandboxPlan& plan, const plan::FdSlot& slot, LaunchedSandbox& launched, const StateDirectory* state,
                            std::string_view seccomp) {
@@ -45,18 +46,18 @@ Result<UniqueFd> open_slot(const plan::SandboxPlan& plan, const plan::FdSlot& sl
 
 }  // namespace
 
-Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string& id, std::string_view seccomp, StatePlace place) {
+Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string& id, std::string_view seccomp, std::unique_ptr<WaitingLauncher> waiting, StatePlace place) {
   LaunchedSandbox launched;
   // Without root, a network and control groups there is nothing to prepare, and bubblewrap is started at once.
-  const bool prepared = plan.host_ids || plan.network || plan.cgroup;
+  const bool prepared = plan.host_ids || plan.network || waiting;
   std::string program = plan.bwrap;
   std::vector<std::string> argv{plan.bwrap};
-  if (prepared) {
+  if (prepared && !waiting) {
     auto launcher = own_program("sandy-launch");
     if (!launcher) return std::unexpected(launcher.error());
     program = std::move(*launcher);
-    argv = {"sandy-launch"};
   }
+  if (prepared) argv = {"sandy-launch"};
   if (plan.host_ids) argv.insert(argv.end(), {"--user", std::to_string(plan.host_ids->first) + ":" + std::to_string(plan.host_ids->second)});
   if (auto allowed = check_root(); !allowed) return std::unexpected(allowed.error());
   auto state = StateDirectory::open();
@@ -76,7 +77,7 @@ Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string&
     }
   }
 
-  const int network_number = kFirstSlot + static_cast<int>(plan.slots.size()), wait_number = network_number + 1, first_free = wait_number + 1;
+  const int network_number = kFirstSlot + static_cast<int>(plan.slots.size()), first_free = network_number + 1;
   std::vector<UniqueFd> slots;
   std::vector<int> numbers;
   auto keep = [&](UniqueFd fd) -> Result<UniqueFd> {
@@ -112,10 +113,6 @@ Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string&
   launched.agent.reset(sockets[0]);
   auto agent_high = keep(UniqueFd(sockets[1]));
   if (!agent_high) return std::unexpected(agent_high.error());
-  if (::pipe2(pipe, O_CLOEXEC) != 0) return fail("pipe", errno_text(errno));
-  launched.messages.reset(pipe[0]);
-  auto messages_high = keep(UniqueFd(pipe[1]));
-  if (!messages_high) return std::unexpected(messages_high.error());
 
   UniqueFd network_high;
   if (plan.network) {
@@ -127,26 +124,33 @@ Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string&
     argv.insert(argv.end(), {"--network", std::to_string(network_number)});
     if (!plan.network->publish.empty()) argv.insert(argv.end(), {"--inward", std::to_string(kInwardSockets)});
   }
-  UniqueFd wait_high;
-  if (plan.cgroup) {
-    if (::pipe2(pipe, O_CLOEXEC) != 0) return fail("pipe", errno_text(errno));
-    launched.go.reset(pipe[1]);
-    auto high = keep(UniqueFd(pipe[0]));
-    if (!high) return std::unexpected(high.error());
-    wait_high = std::move(*high);
-    argv.insert(argv.end(), {"--wait", std::to_string(wait_number)});
-  }
   if (prepared) argv.insert(argv.end(), {"--", plan.bwrap});
   argv.insert(argv.end(), {"--args", std::to_string(kArguments), "--", plan::kAgentPath});
+  // In the order of their numbers.
+  std::vector<UniqueFd> descriptors;
+  descriptors.push_back(std::move(*agent_high));
+  descriptors.push_back(std::move(*arguments_high));
+  for (auto& slot : slots) descriptors.push_back(std::move(slot));
+  if (network_high) descriptors.push_back(std::move(network_high));
+  if (waiting) {
+    argv.erase(argv.begin());
+    launched.orders = {std::move(descriptors), std::move(argv)};
+    launched.messages = waiting->take_messages();
+    auto child = waiting->take();
+    launched.pid = child.pid;
+    launched.pidfd = std::move(child.pidfd);
+    launched.waiting = std::move(waiting);
+    return launched;
+  }
+  if (::pipe2(pipe, O_CLOEXEC) != 0) return fail("pipe", errno_text(errno));
+  launched.messages.reset(pipe[0]);
+  auto messages_high = keep(UniqueFd(pipe[1]));
+  if (!messages_high) return std::unexpected(messages_high.error());
   Spawn actions;
   actions.open_null(0);
   actions.open_null(1);
   actions.dup(messages_high->get(), 2);
-  actions.dup(agent_high->get(), kAgentSocket);
-  actions.dup(arguments_high->get(), kArguments);
-  for (std::size_t i = 0; i < slots.size(); ++i) actions.dup(slots[i].get(), numbers[i]);
-  if (network_high) actions.dup(network_high.get(), network_number);
-  if (wait_high) actions.dup(wait_high.get(), wait_number);
+  for (std::size_t i = 0; i < descriptors.size(); ++i) actions.dup(descriptors[i].get(), kFirstDescriptor + static_cast<int>(i));
   auto child = actions.run(program, argv);
   if (!child) return std::unexpected(child.error());
   launched.pid = child->pid;

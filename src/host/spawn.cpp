@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -31,7 +32,10 @@ Spawn::~Spawn() {
 
 void Spawn::open_null(int target) { posix_spawn_file_actions_addopen(&actions_, target, "/dev/null", O_RDWR, 0); }
 
-void Spawn::dup(int from, int target) { posix_spawn_file_actions_adddup2(&actions_, from, target); }
+void Spawn::dup(int from, int target) {
+  posix_spawn_file_actions_adddup2(&actions_, from, target);
+  highest_ = std::max(highest_, target);
+}
 
 Result<Child> Spawn::run(const std::string& program, const std::vector<std::string>& argv) {
   std::vector<char*> words;
@@ -39,6 +43,7 @@ Result<Child> Spawn::run(const std::string& program, const std::vector<std::stri
   words.push_back(nullptr);
   std::array<char*, 1> environment{nullptr};
   Child out;
+  posix_spawn_file_actions_addclosefrom_np(&actions_, highest_ + 1);
   if (const int error = ::posix_spawn(&out.pid, program.c_str(), &actions_, &attributes_, words.data(), environment.data()); error != 0) {
     return fail(printable(program), errno_text(error));
   }

@@ -17,8 +17,8 @@ struct Child {
   UniqueFd pidfd;  // readable when it has ended
 };
 
-// The child has no signal blocked or ignored, an empty environment (what bubblewrap starts with stays readable in the sandbox's /proc/1/environ), and a process
-// group of its own: what a terminal or timeout(1) sends to ours is for us, and not for it to die of.
+// The child has the descriptors that it is given, and none above these: what we were started with ourselves isn't close-on-exec. It has no signal blocked or
+// ignored, an empty environment (what bubblewrap starts with stays readable in the sandbox's /proc/1/environ), and a process group of its own: what a terminal or timeout(1) sends to ours is for us, and not for it to die of.
 class Spawn {
  public:
   Spawn();
@@ -27,13 +27,14 @@ class Spawn {
   Spawn& operator=(const Spawn&) = delete;
 
   void open_null(int target);
-  void dup(int from, int target);  // all others of ours are close-on-exec
-  // The child is known to host/children until it is reaped.
+  void dup(int from, int target);
+  // Once. The child is known to host/children until it is reaped.
   Result<Child> run(const std::string& program, const std::vector<std::string>& argv);
 
  private:
   posix_spawn_file_actions_t actions_;
   posix_spawnattr_t attributes_;
+  int highest_ = 2;  // target
 };
 
 }  // namespace sandy::host

@@ -1,13 +1,14 @@
 // sandy-launch: prepares what bubblewrap can't, and becomes it. Single-threaded, static and small.
 //
-//   sandy-launch [--user UID:GID] [--stage FD | --idmap FD]... [--network FD [--inward COUNT]] [--wait FD] -- BWRAP ARGUMENT...
+//   sandy-launch [--user UID:GID] [--stage FD | --idmap FD]... [--network FD [--inward COUNT]] -- BWRAP ARGUMENT...
+//   sandy-launch --wait FD
 //   sandy-launch --try-network
 //   sandy-launch --version
 //
 // Should: as root, put the tree behind each FD where the sandbox's user can reach it, with --idmap also with that user in the place of the
 // tree's owner, and then become that user for good; with --network, enter a network namespace of the sandbox's own and send the
-// sockets that listen there over FD, and COUNT pairs of others with which to connect to servers in it; with --wait, go on only once a byte has come over FD: until then its caller
-// puts it where bubblewrap, and all that this starts, is to be. Mustn't: read a policy, decide anything, write anywhere. A failure is one line on
+// sockets that listen there over FD, and COUNT pairs of others with which to connect to servers in it. With --wait, its arguments and descriptors come over FD
+// (launcher/orders.h): until then its caller puts it where bubblewrap, and all that this starts, is to be. Mustn't: read a policy, decide anything, write anywhere. A failure is one line on
 // stderr, and status 1. Its caller's end needs no watching: then the agent's socket is closed, and what was started here ends by itself.
 #include <grp.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 
 #include "launcher/die.h"
 #include "launcher/network.h"
+#include "launcher/orders.h"
 #include "launcher/stage.h"
 
 namespace {
@@ -40,7 +42,7 @@ int main(int argc, char** argv) {
   constexpr int kMaxTrees = 4096;
   bool switch_user = false;
   unsigned user = 0, group = 0;
-  int network = -1, wait = -1;
+  int network = -1;
   unsigned inward = 0;
   static Tree trees[kMaxTrees];
   int tree_count = 0;
@@ -53,6 +55,10 @@ int main(int argc, char** argv) {
     enter_network(-1, 0);
     return 0;
   }
+  if (argc == 3 && strcmp(argv[1], "--wait") == 0) {
+    const char* end = nullptr;
+    argv = take_orders(static_cast<int>(parse_number(argv[2], &end)), &argc);
+  }
   for (; i + 1 < argc && strcmp(argv[i], "--") != 0; i += 2) {
     const char* end = nullptr;
     if (strcmp(argv[i], "--user") == 0) {
@@ -64,8 +70,6 @@ int main(int argc, char** argv) {
       trees[tree_count++] = {static_cast<int>(parse_number(argv[i + 1], &end)), argv[i][2] == 'i', -1, false};
     } else if (strcmp(argv[i], "--network") == 0) {
       network = static_cast<int>(parse_number(argv[i + 1], &end));
-    } else if (strcmp(argv[i], "--wait") == 0) {
-      wait = static_cast<int>(parse_number(argv[i + 1], &end));
     } else if (strcmp(argv[i], "--inward") == 0) {
       inward = parse_number(argv[i + 1], &end);
       if (inward > kMaxInward) parse_number("", &end);
@@ -76,7 +80,7 @@ int main(int argc, char** argv) {
   }
   if (i + 1 >= argc || strcmp(argv[i], "--") != 0 || (!switch_user && tree_count > 0)) {
     errno = EINVAL;
-    die("usage: sandy-launch [--user UID:GID] [--stage FD | --idmap FD]... [--network FD [--inward COUNT]] [--wait FD] -- BWRAP ARGUMENT...");
+    die("usage: sandy-launch [--user UID:GID] [--stage FD | --idmap FD]... [--network FD [--inward COUNT]] -- BWRAP ARGUMENT...");
   }
   char** program = argv + i + 1;
 
@@ -91,13 +95,6 @@ int main(int argc, char** argv) {
     if (switch_user && prctl(PR_SET_DUMPABLE, 1) != 0) die("prctl");
     enter_network(network, inward);
     close(network);
-  }
-  if (wait >= 0) {
-    char byte = 0;
-    ssize_t n = 0;
-    while ((n = read(wait, &byte, 1)) < 0 && errno == EINTR) {}
-    if (n != 1) return 1;  // its caller is gone, or doesn't want it any more
-    close(wait);
   }
   // With --network, this drops the capabilities over that network: they don't outlive execve for another user than its root.
   char* environment[] = {nullptr};

@@ -52,17 +52,17 @@ std::string shown_variable(const SandboxPlan& plan, const std::string& variable)
   return printable(is_private ? name + "=(from the policy)" : variable);
 }
 
-std::vector<std::pair<const char*, Json>> cgroup_limits(const CgroupPlan& plan) {
+std::vector<std::pair<const char*, Json>> cgroup_limits(const policy::GroupLimits& limits) {
   std::vector<std::pair<const char*, Json>> out;
   const auto add = [&](const char* key, const auto& value) {
     if (value) out.emplace_back(key, *value);
   };
-  add("memory", plan.memory);
-  add("swap", plan.swap);
-  add("cpus", plan.cpus);
-  add("pids", plan.pids);
-  add("io_read", plan.io_read);
-  add("io_write", plan.io_write);
+  add("memory", limits.memory);
+  add("swap", limits.swap);
+  add("cpus", limits.cpus);
+  add("pids", limits.pids);
+  add("io_read", limits.io_read);
+  add("io_write", limits.io_write);
   return out;
 }
 
@@ -116,7 +116,7 @@ std::string dump_text(const SandboxPlan& plan, const std::vector<std::string>& s
   if (plan.log_size != kDefaultLogBytes) out += "  log_size " + std::to_string(plan.log_size) + "\n";
   if (plan.wall_time_ms != 0) out += "  wall_time_ms " + std::to_string(plan.wall_time_ms) + "\n";
   if (plan.cgroup) {
-    for (const auto& [key, value] : cgroup_limits(*plan.cgroup)) out += std::string("  ") + key + " " + value.dump() + "\n";
+    for (const auto& [key, value] : cgroup_limits(plan.cgroup->limits)) out += std::string("  ") + key + " " + value.dump() + "\n";
     out += std::string("  enforced by ") + way_words(*plan.cgroup) + "\n";
   }
   for (const auto& key : plan.degraded) out += "degraded: " + key + "\n";
@@ -162,7 +162,7 @@ std::string dump_json(const SandboxPlan& plan, const std::vector<std::string>& s
   if (plan.log_size != kDefaultLogBytes) limits["log_size"] = plan.log_size;
   if (plan.wall_time_ms != 0) limits["wall_time_ms"] = plan.wall_time_ms;
   if (plan.cgroup) {
-    for (const auto& [key, value] : cgroup_limits(*plan.cgroup)) limits[key] = value;
+    for (const auto& [key, value] : cgroup_limits(plan.cgroup->limits)) limits[key] = value;
     limits["enforced_by"] = way_words(*plan.cgroup);
   }
   out["limits"] = std::move(limits);

@@ -62,7 +62,7 @@ class View {
     if (in_memory || plan_.root == RootKind::tmpfs || entries_.is_covered(dest)) {
       step.kind = Kind::tmpfs;
       // Its files are memory: by default all three of them leave some of that.
-      const std::uint64_t memory = plan_.cgroup ? plan_.cgroup->memory.value_or(UINT64_MAX) : UINT64_MAX;
+      const std::uint64_t memory = plan_.cgroup ? plan_.cgroup->limits.memory.value_or(UINT64_MAX) : UINT64_MAX;
       step.size = policy_.limits.tmp_size.value_or(std::min(kDefaultTmpBytes, memory / 4));
     }
     entries_.add_made(std::move(step));

@@ -35,24 +35,26 @@ std::uint64_t default_memory(std::uint64_t ram) {
   return ram == 0 ? kMost : std::min(ram / 2, kMost);
 }
 
-namespace {
-
-std::optional<CgroupPlan> plan_cgroup(const policy::Limits& limits, const HostFacts& facts) {
-  const auto& here = facts.cgroup;
-  if (here.way == CgroupFacts::Way::none) return {};
-  CgroupPlan out;
-  out.way = here.way;
-  out.parent = here.parent;
-  if (here.memory) out.memory = limits.memory.value_or(default_memory(facts.ram));
-  if (here.swap) out.swap = limits.swap.value_or(kDefaultSwap);
-  if (here.cpus) out.cpus = limits.cpus;
-  if (here.pids) out.pids = limits.pids.value_or(kDefaultPids);
-  if (here.io) out.io_read = limits.io_read;
-  if (here.io) out.io_write = limits.io_write;
+std::vector<std::string> keys_of_set(const policy::GroupLimits& limits) {
+  std::vector<std::string> out;
+  policy::GroupLimits::for_each(limits, limits, [&](const auto& value, const auto&, const char* key) {
+    if (value) out.emplace_back(key);
+  });
   return out;
 }
 
-}  // namespace
+std::optional<CgroupPlan> plan_cgroup(const policy::GroupLimits& limits, const CgroupFacts& here, std::uint64_t ram) {
+  if (here.way == CgroupFacts::Way::none) return {};
+  CgroupPlan out{here.way, here.parent, {}};
+  auto& planned = out.limits;
+  if (here.memory) planned.memory = limits.memory.value_or(default_memory(ram));
+  if (here.swap) planned.swap = limits.swap.value_or(kDefaultSwap);
+  if (here.cpus) planned.cpus = limits.cpus;
+  if (here.pids) planned.pids = limits.pids.value_or(kDefaultPids);
+  if (here.io) planned.io_read = limits.io_read;
+  if (here.io) planned.io_write = limits.io_write;
+  return out;
+}
 
 std::vector<std::string> rule_lines(const policy::Network& network) {
   std::vector<std::string> out;
@@ -74,9 +76,9 @@ Result<SandboxPlan> make_plan(const policy::SandboxPolicy& policy, const HostFac
     return fail("bubblewrap", printable(facts.bwrap) + " is too old: it lacks " + names, bwrap_remedy(lacking));
   }
   if (auto r = check_resolved(policy->filesystem, facts); !r) return std::unexpected(r.error());
-  plan.cgroup = plan_cgroup(policy->limits, facts);
-  if (!plan.cgroup || !plan.cgroup->memory) plan.watched_memory = policy->limits.memory.value_or(default_memory(facts.ram));
-  if (!plan.cgroup || !plan.cgroup->pids) plan.watched_pids = policy->limits.pids.value_or(kDefaultPids);
+  plan.cgroup = plan_cgroup(policy->limits, facts.cgroup, facts.ram);
+  if (!plan.cgroup || !plan.cgroup->limits.memory) plan.watched_memory = policy->limits.memory.value_or(default_memory(facts.ram));
+  if (!plan.cgroup || !plan.cgroup->limits.pids) plan.watched_pids = policy->limits.pids.value_or(kDefaultPids);
   if (auto r = plan_filesystem(policy.fields(), facts, plan); !r) return std::unexpected(r.error());
   if (policy->network.mode == policy::NetworkMode::allowlist) plan.network = NetworkPlan{rule_lines(policy->network), policy->network.publish};
   const auto& workspace = policy->filesystem.workspace;

@@ -68,29 +68,16 @@ struct NetworkPlan {
 // What the kernel's control groups enforce. A default that this host can't have is not here, but in SandboxPlan::degraded.
 struct CgroupPlan {
   CgroupFacts::Way way = CgroupFacts::Way::none;
-  std::string parent;                              // CgroupFacts::parent
-  std::optional<std::uint64_t> memory, swap;       // bytes
-  std::optional<double> cpus;                      // cores
-  std::optional<std::uint64_t> pids;               // of commands: processes and threads
-  std::optional<std::uint64_t> io_read, io_write;  // bytes a second
+  std::string parent;          // CgroupFacts::parent
+  policy::GroupLimits limits;  // of commands
   bool operator==(const CgroupPlan&) const = default;
 };
 
-// The keys of those that are set, of a policy's limits or of a CgroupPlan: "limits.memory", …
-template <typename Limits>
-std::vector<std::string> keys_of_set(const Limits& limits) {
-  std::vector<std::string> out;
-  const auto add = [&](const auto& value, const char* key) {
-    if (value) out.emplace_back(key);
-  };
-  add(limits.memory, "limits.memory");
-  add(limits.swap, "limits.swap");
-  add(limits.cpus, "limits.cpus");
-  add(limits.pids, "limits.pids");
-  add(limits.io_read, "limits.io_read");
-  add(limits.io_write, "limits.io_write");
-  return out;
-}
+// The keys of those that are set: "limits.memory", …
+std::vector<std::string> keys_of_set(const policy::GroupLimits& limits);
+
+// What a host like this enforces, of a policy's limits and the defaults. Nothing: no control group is to be had.
+std::optional<CgroupPlan> plan_cgroup(const policy::GroupLimits& limits, const CgroupFacts& here, std::uint64_t ram);
 
 enum class RootKind {
   private_directory,  // a writable directory in the state directory: unknown top-level names belong to the workspace

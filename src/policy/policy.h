@@ -70,13 +70,29 @@ struct Network {
   bool operator==(const Network&) const = default;
 };
 
-// Absent = the default, which a machine that can't enforce it may leave out (and then says so in
-// `degraded`). Present = set by hand: enforced or refused.
-struct Limits {
+// What needs the kernel's control groups.
+struct GroupLimits {
   std::optional<std::uint64_t> memory, swap;       // bytes
   std::optional<double> cpus;                      // cores
   std::optional<std::uint64_t> pids;               // processes and threads
   std::optional<std::uint64_t> io_read, io_write;  // bytes a second
+  bool operator==(const GroupLimits&) const = default;
+
+  // Calls `each(FIELD, OTHER'S FIELD, KEY)` for all of them, in the order of the policy file.
+  template <typename Self, typename Other, typename Each>
+  static void for_each(Self& self, Other& other, const Each& each) {
+    each(self.memory, other.memory, "limits.memory");
+    each(self.swap, other.swap, "limits.swap");
+    each(self.cpus, other.cpus, "limits.cpus");
+    each(self.pids, other.pids, "limits.pids");
+    each(self.io_read, other.io_read, "limits.io_read");
+    each(self.io_write, other.io_write, "limits.io_write");
+  }
+};
+
+// Absent = the default, which a machine that can't enforce it may leave out (and then says so in
+// `degraded`). Present = set by hand: enforced or refused.
+struct Limits : GroupLimits {
   std::optional<std::uint64_t> wall_time_ms;       // life of the sandbox
   std::optional<std::uint64_t> open_files;         // RLIMIT_NOFILE
   std::optional<std::uint64_t> file_size;          // bytes, RLIMIT_FSIZE

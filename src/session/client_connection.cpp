@@ -257,7 +257,7 @@ void ClientConnection::tell_usage(const wire::Frame& frame) {
   if (!sandbox) return;
   const auto usage = sandbox->usage();
   if (!usage) return end_error(frame.id, "no_cgroup", "this sandbox has no control group that counts: " + cgroups_here().why);
-  end(frame.id, usage_json(*usage, sandbox->plan().cgroup));
+  end(frame.id, usage_json(*usage, sandbox->plan().cgroup->limits));
 }
 
 // The sandbox that a request names; without one that is alive, the request has ended.

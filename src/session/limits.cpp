@@ -74,8 +74,12 @@ void Limits::watch() {
 }
 
 void Limits::note_kills() {
+  // The file changes also whenever the limit is met, which may be a hundred times a second: then nobody's processes are looked through.
+  const auto all_kills = group_->oom_kills();
+  if (all_kills == named_kills_) return;
   const auto name = group_->dying_process();
-  if (name.empty()) return;
+  if (name.empty()) return;  // it is not dying yet: with the next change
+  named_kills_ = all_kills;
   for (auto& [id, command] : commands_) {
     const auto kills = group_->command_usage(command.group).oom_kills;
     if (kills > command.oom_kills) command.killed = name;
@@ -105,7 +109,8 @@ bool Limits::take(const wire::Frame& event, wire::Channel& channel) {
 }
 
 void Limits::begin(std::uint32_t command) {
-  commands_[command] = {0, group_->throttled_us(), group_->forks_refused(), 0, {}};
+  // (Of a group that is not yet: of none, or of all.)
+  commands_[command] = {0, group_->throttled_us(), group_->forks_refused(0), 0, {}};
 }
 
 void Limits::finish(std::uint32_t id, wire::Json& end) {
@@ -114,7 +119,7 @@ void Limits::finish(std::uint32_t id, wire::Json& end) {
   const Command command = std::move(found->second);
   commands_.erase(found);
   const auto used = group_->command_usage(command.group);
-  const auto& limits = group_->limits();
+  const auto& limits = group_->plan().limits;
   if (used.memory_peak) end["memory_peak"] = *used.memory_peak;
   end["cpu_us"] = used.cpu_us;
   if (used.oom_kills > 0) {
@@ -126,7 +131,7 @@ void Limits::finish(std::uint32_t id, wire::Json& end) {
     // What it leaves would go on without it, and hold the memory.
     if (main) group_->kill_command(command.group);
   }
-  if (limits.pids && group_->forks_refused() > command.forks_refused) {
+  if (limits.pids && group_->forks_refused(command.group) > command.forks_refused) {
     end["limit_notes"].push_back("process limit " + std::to_string(*limits.pids) + " reached");
   }
   if (const auto all = group_->throttled_us(); limits.cpus && all > command.throttled_us) {

@@ -35,7 +35,7 @@ class Limits : public std::enable_shared_from_this<Limits> {
  private:
   struct Command {
     std::uint32_t group = 0;  // none yet
-    std::uint64_t throttled_us = 0, forks_refused = 0;  // of the whole sandbox, when it began
+    std::uint64_t throttled_us = 0, forks_refused = 0;  // when it began
     std::uint64_t oom_kills = 0;
     std::string killed;  // a process of its that was, by name, where that was seen
   };
@@ -46,6 +46,7 @@ class Limits : public std::enable_shared_from_this<Limits> {
 
   std::unique_ptr<cgroup::SandboxCgroup> group_;
   asio::posix::stream_descriptor changes_;  // inotify: OOM kills
+  std::uint64_t named_kills_ = 0;  // of the whole sandbox, when we last saw who was dying
   std::map<std::uint32_t, Command> commands_;
 };
 

@@ -144,6 +144,8 @@ const plan::CgroupFacts& cgroups_here() {
   return facts;
 }
 
+std::optional<plan::CgroupPlan> cgroup_plan_here(const policy::SandboxPolicy& policy) { return plan::plan_cgroup(policy->limits, cgroups_here(), host::ram()); }
+
 Result<policy::Limits> parse_running_limits(std::string_view json) {
   auto draft = policy::read_policy(json);
   if (!draft) return std::unexpected(draft.error());

@@ -1,6 +1,7 @@
 // From a policy's text to a plan on this host: the pure parts and the probes between them, in their order.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,9 @@ Result<policy::Limits> parse_running_limits(std::string_view json);
 
 // What this machine's control groups can limit.
 const plan::CgroupFacts& cgroups_here();
+
+// The control group that a plan for this policy will have.
+std::optional<plan::CgroupPlan> cgroup_plan_here(const policy::SandboxPolicy& policy);
 
 // Paths of the policy that are not there on this host, "KEY: PATH" each: a sandbox would not start.
 Result<std::vector<std::string>> missing_here(const policy::SandboxPolicy& policy);

@@ -1,7 +1,6 @@
 #include "session/sandbox.h"
 
 #include <signal.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,18 +34,6 @@ asio::thread_pool& removal_pool() {
   return pool;
 }
 
-std::string new_id() {
-  std::array<unsigned char, 8> bytes;
-  while (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {}
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::string out;
-  for (const unsigned char byte : bytes) {
-    out += kHex[byte >> 4];
-    out += kHex[byte & 15];
-  }
-  return out;
-}
-
 // The first words of an exec request, as far as a line of a log has use for them.
 std::string command_words(const wire::Json& header, std::string_view payload) {
   constexpr std::size_t kShown = 200;
@@ -67,20 +54,34 @@ std::string command_words(const wire::Json& header, std::string_view payload) {
 
 }  // namespace
 
-Sandbox::Sandbox(asio::any_io_executor executor, PlannedSandbox planned)
+Sandbox::Sandbox(asio::any_io_executor executor, PlannedSandbox planned, std::string id)
     : executor_(executor),
       planned_(std::move(planned)),
-      id_(new_id()),
+      id_(std::move(id)),
       ended_(executor),
       closed_(executor, asio::steady_timer::time_point::max()),
       life_(executor) {}
 
 asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_executor executor, PlannedSandbox planned, std::optional<Request> first,
-                                                                 NetworkOptions network_options, std::optional<KeepOptions> keep, std::chrono::seconds limit) {
-  std::shared_ptr<Sandbox> self(new Sandbox(executor, std::move(planned)));
+                                                                 NetworkOptions network_options, std::optional<KeepOptions> keep, std::chrono::seconds limit,
+                                                                 std::optional<EarlyStart> early) {
   const bool resumes = keep && !keep->resumed.empty();
-  if (resumes) self->id_ = keep->resumed;
   const auto place = resumes ? host::StatePlace::adopted : keep ? host::StatePlace::always : host::StatePlace::as_planned;
+  std::string id;
+  if (resumes) id = keep->resumed;
+  // (One from before the plan has its limits, as they come from the same policy and host; else it is given up.)
+  if (planned.plan.cgroup && (!early || resumes || early->cgroup->plan() != *planned.plan.cgroup)) {
+    auto begun = EarlyStart::begin(executor, *planned.plan.cgroup, planned.plan.io_path, id);
+    if (!begun) co_return std::unexpected(begun.error());
+    early = std::move(*begun);
+  }
+  if (!planned.plan.cgroup) early.reset();
+  if (early) {
+    early->cgroup->advance();
+    id = early->id;
+  }
+  if (id.empty()) id = new_id();
+  std::shared_ptr<Sandbox> self(new Sandbox(executor, std::move(planned), std::move(id)));
   if (self->planned_.plan.network) {
     // Before the sandbox: the two start at the same time.
     auto network = Network::shared(executor);
@@ -91,20 +92,24 @@ asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_ex
     self->audit_ = std::move(network_options.audit);
     if (auto listening = self->listen_for_published(); !listening) co_return std::unexpected(listening.error());
   }
-  auto launched = host::launch(self->planned_.plan, self->id_, self->planned_.seccomp, place);
+  std::unique_ptr<host::WaitingLauncher> waiting;
+  if (early) waiting = std::move(early->launcher);
+  auto launched = host::launch(self->planned_.plan, self->id_, self->planned_.seccomp, std::move(waiting), place);
   if (!launched) co_return std::unexpected(launched.error());
   self->launched_ = std::move(*launched);
   self->ended_.assign(self->launched_.pidfd.release());
-  if (self->planned_.plan.cgroup) {
-    if (auto entered = co_await self->enter_cgroup(); !entered) {
-      self->launched_.go.reset();  // it ends by itself
+  if (early) {
+    if (auto entered = co_await self->enter_cgroup(std::move(early->cgroup)); !entered) {
+      // It ends by itself.
+      self->launched_.waiting.reset();
+      self->launched_.agent.reset();
       co_await self->wait_for_exit(kExitLimit);
       host::remove_placeholders(self->planned_.plan.hidden_sockets);
       co_return std::unexpected(entered.error());
     }
   }
   self->channel_ = wire::Channel::make(executor, std::move(self->launched_.agent), wire::kMaxReplyPayload);
-  self->post_configuration();
+  self->post_configuration(first && first->only);
   const auto open_first = [&] {
     if (first) self->add(std::move(first->header), std::move(first->payload), std::move(first->sink));
   };
@@ -137,31 +142,39 @@ asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_ex
   co_return self;
 }
 
-asio::awaitable<Result<void>> Sandbox::enter_cgroup() {
+asio::awaitable<Result<void>> Sandbox::enter_cgroup(std::unique_ptr<cgroup::SandboxCgroup> group) {
   auto& plan = planned_.plan;
-  auto group = co_await cgroup::SandboxCgroup::make(executor_, *plan.cgroup, id_, launched_.pid, plan.io_path);
-  if (group) {
-    limits_ = Limits::make(executor_, std::move(*group));
-  } else if (!bubblewrap_runs()) {
-    plan.cgroup.reset();  // what ended it is the cause, and says so
-  } else {
+  auto entered = co_await group->enter();
+  const bool runs = bubblewrap_runs();  // else what ended it is the cause, and says so
+  if (entered && runs) {
+    // Now it is where it is to be, and becomes bubblewrap, beside whose start the rest is made.
+    if (auto given = launched_.waiting->give(std::move(launched_.orders)); !given) co_return given;
+    launched_.waiting.reset();
+    entered = group->make_commands();
+  }
+  if (entered && runs) {
+    limits_ = Limits::make(executor_, std::move(group));
+    co_return Result<void>();
+  }
+  if (runs) {
     // What was set by hand is not left out in silence; the defaults are, and stand in `degraded`.
     const auto& limits = planned_.policy->limits;
     const auto by_hand = plan::keys_of_set(limits);
-    if (!by_hand.empty() && !limits.best_effort) co_return fail(by_hand.front(), group.error().what + ": " + group.error().why, group.error().fix);
-    const auto lost = *plan.cgroup;
+    if (!by_hand.empty() && !limits.best_effort) co_return fail(by_hand.front(), entered.error().what + ": " + entered.error().why, entered.error().fix);
+    const auto& lost = plan.cgroup->limits;
     for (auto& key : plan::keys_of_set(lost)) plan.degraded.push_back(std::move(key));
     plan.watched_memory = lost.memory.value_or(plan.watched_memory);
     plan.watched_pids = lost.pids.value_or(plan.watched_pids);
-    plan.cgroup.reset();
   }
-  // Now it is where it is to be: it becomes bubblewrap.
-  (void)!::write(launched_.go.get(), "g", 1);
-  launched_.go.reset();
+  plan.cgroup.reset();
+  if (launched_.waiting && runs) {
+    if (auto given = launched_.waiting->give(std::move(launched_.orders)); !given) co_return given;
+  }
+  launched_.waiting.reset();
   co_return Result<void>();
 }
 
-void Sandbox::post_configuration() {
+void Sandbox::post_configuration(bool one_command) {
   const auto& plan = planned_.plan;
   wire::Configuration configuration;
   configuration.workspace = plan.workspace;
@@ -175,6 +188,7 @@ void Sandbox::post_configuration() {
   configuration.watched_memory = plan.watched_memory;
   configuration.watched_pids = plan.watched_pids;
   configuration.command_groups = limits_ != nullptr;
+  configuration.one_command = one_command;
   auto frame = wire::encode_configuration(configuration);
   channel_->post(frame.header, frame.payload);
 }
@@ -308,16 +322,9 @@ asio::awaitable<Result<void>> Sandbox::set_limits(policy::Limits limits) {
   for (const auto& key : plan::keys_of_set(limits)) {
     if (!can.at(key)) co_return fail(key, here.why, here.fix);
   }
-  plan::CgroupPlan changed;
-  changed.memory = limits.memory;
-  changed.swap = limits.swap;
-  changed.cpus = limits.cpus;
-  changed.pids = limits.pids;
-  changed.io_read = limits.io_read;
-  changed.io_write = limits.io_write;
   const auto limited = limits_;
-  auto done = co_await limited->group().set_limits(std::move(changed));
-  if (done) planned_.plan.cgroup = limited->group().limits();
+  auto done = co_await limited->group().set_limits(limits);
+  if (done) planned_.plan.cgroup = limited->group().plan();
   co_return done;
 }
 

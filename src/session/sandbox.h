@@ -14,6 +14,7 @@
 #include "host/launch.h"
 #include "host/loopback_listener.h"
 #include "session/audit_log.h"
+#include "session/early_start.h"
 #include "session/event_gate.h"
 #include "session/limits.h"
 #include "session/network.h"
@@ -35,12 +36,15 @@ class EventSink {
 class Sandbox : public std::enable_shared_from_this<Sandbox> {
  public:
   // What is to be opened at the agent as soon as it is there.
+  // `only`: no other command comes.
   struct Request {
     wire::Json header;
     std::string payload;
     std::shared_ptr<EventSink> sink;
+    bool only = false;
   };
   static constexpr std::uint32_t kFirstId = 1;
+  static constexpr std::chrono::seconds kStartLimit{20};
 
   // Who is asked whether what no rule names may be connected to. Called with a number for answer(), and the target ("NAME:PORT", "ADDRESS:PORT"); with
   // no target when the question is no more, and with kNoMoreQuestions when the sandbox ends.
@@ -60,10 +64,11 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   // `limit`: how long the agent may take; a loaded machine is slow, and a hung start is not waited for.
   // `first`: a request that needs no round trip of its own; it is open under kFirstId when this returns a sandbox.
   // `network`: of a sandbox that has one. `keep`: what it leaves is there until somebody removes it, once it has a record (set_record).
+  // `early`: of a start that has begun before the plan was made.
   static asio::awaitable<Result<std::shared_ptr<Sandbox>>> start(asio::any_io_executor executor, PlannedSandbox planned,
                                                                  std::optional<Request> first = {}, NetworkOptions network = {},
-                                                                 std::optional<KeepOptions> keep = {},
-                                                                 std::chrono::seconds limit = std::chrono::seconds(20));
+                                                                 std::optional<KeepOptions> keep = {}, std::chrono::seconds limit = kStartLimit,
+                                                                 std::optional<EarlyStart> early = {});
 
   const std::string& id() const { return id_; }
   const plan::SandboxPlan& plan() const { return planned_.plan; }
@@ -124,9 +129,9 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
     std::uint64_t more_denials = 0;
   };
 
-  Sandbox(asio::any_io_executor executor, PlannedSandbox planned);
-  asio::awaitable<Result<void>> enter_cgroup();
-  void post_configuration();
+  Sandbox(asio::any_io_executor executor, PlannedSandbox planned, std::string id);
+  asio::awaitable<Result<void>> enter_cgroup(std::unique_ptr<cgroup::SandboxCgroup> group);
+  void post_configuration(bool one_command);
   asio::awaitable<Result<void>> handshake(std::chrono::seconds limit);
   asio::awaitable<void> read_events();
   asio::awaitable<std::string> read_messages();

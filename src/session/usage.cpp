@@ -5,7 +5,7 @@
 
 namespace sandy::session {
 
-wire::Json usage_json(const cgroup::Usage& usage, const std::optional<plan::CgroupPlan>& limits) {
+wire::Json usage_json(const cgroup::Usage& usage, const policy::GroupLimits& limits) {
   wire::Json out = wire::Json::object();
   const auto add = [&](const char* key, const auto& value) {
     if (value) out[key] = *value;
@@ -23,13 +23,12 @@ wire::Json usage_json(const cgroup::Usage& usage, const std::optional<plan::Cgro
   add("memory_pressure", usage.memory_pressure);
   add("cpu_pressure", usage.cpu_pressure);
   add("io_pressure", usage.io_pressure);
-  if (!limits) return out;
-  add("memory_limit", limits->memory);
-  add("swap_limit", limits->swap);
-  add("cpus_limit", limits->cpus);
-  add("pids_limit", limits->pids);
-  add("io_read_limit", limits->io_read);
-  add("io_write_limit", limits->io_write);
+  add("memory_limit", limits.memory);
+  add("swap_limit", limits.swap);
+  add("cpus_limit", limits.cpus);
+  add("pids_limit", limits.pids);
+  add("io_read_limit", limits.io_read);
+  add("io_write_limit", limits.io_write);
   return out;
 }
 

@@ -12,7 +12,7 @@
 namespace sandy::session {
 
 // Bytes, microseconds, percent. A key that the kernel doesn't tell is missing, and so is a limit that isn't set.
-wire::Json usage_json(const cgroup::Usage& usage, const std::optional<plan::CgroupPlan>& limits);
+wire::Json usage_json(const cgroup::Usage& usage, const policy::GroupLimits& limits);
 
 // "128 MiB", "1.5 GiB"; bytes where it is less than one KiB.
 std::string size_words(std::uint64_t bytes);

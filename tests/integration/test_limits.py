@@ -11,68 +11,14 @@ import pathlib
 import shlex
 import socket
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support import REPOSITORY, USUAL_PATH, Cli, Result, finish, host, need, need_cgroups
-
-MIB = 1 << 20
-TOUCH = "import sys; block = bytearray(int(sys.argv[1]) << 20); block[::4096] = b'x' * len(block[::4096]); print('has it', flush=True)"
-
-
-@pytest.fixture(autouse=True)
-def cgroups() -> None:
-    need_cgroups()
-
-
-def run(sandy: Cli, *argv: str, options: tuple[object, ...] = (), timeout: float = 120) -> tuple[Result, dict[str, Any]]:
-    """A command with these options, and what --json says of its end."""
-    file = sandy.workspace.parent / "outcome.json"
-    file.unlink(missing_ok=True)
-    got = sandy.run(*argv, options=["--json", str(file), *map(str, options)], timeout=timeout)
-    return got, json.loads(file.read_text()) if file.exists() else {}
-
-
-@pytest.fixture
-def client(programs: pathlib.Path, home: pathlib.Path, tmp_path: pathlib.Path) -> Callable[..., Any]:
-    """Runs a script that has the Python client, and returns the last line that it prints, as JSON."""
-
-    def run_script(script: str, *, env: dict[str, str] | None = None, timeout: float = 180) -> Any:
-        prelude = "import json, os, signal, sys, threading, time\nfrom sandy import *\ndef show(value): print(json.dumps(value))\n"
-        process = subprocess.Popen(
-            [sys.executable, "-c", prelude + script], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
-            env={"HOME": str(home), "PATH": USUAL_PATH, "SANDY_PROGRAMS": str(programs), "PYTHONPATH": str(REPOSITORY / "python/src")}
-            | {name: os.environ[name] for name in ("XDG_RUNTIME_DIR",) if name in os.environ} | (env or {}),
-        )
-        return json.loads(finish(process, timeout=timeout).ok().lines[-1])
-
-    return run_script
-
-
-@pytest.fixture
-def on_disk() -> Iterator[pathlib.Path]:
-    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
-        yield pathlib.Path(name)
-
-
-def left_behind() -> list[str]:
-    """Scopes of Sandy's that are not gone, and control groups."""
-    units = host("systemctl --user list-units --all --plain --no-legend 'sandy-*'; systemctl --user list-units --failed --plain --no-legend 'sandy-*'", env=dict(os.environ)).ok().lines
-    uid = os.geteuid()
-    groups = [str(path) for path in pathlib.Path(f"/sys/fs/cgroup/user.slice/user-{uid}.slice").rglob("sandy-*.scope")]
-    return units + groups
-
-
-def wait_until_gone() -> None:
-    deadline = time.monotonic() + 20
-    while (left := left_behind()) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert not left
-
+from limits_support import MIB, TOUCH, cgroups, client, on_disk, run, wait_until_gone  # noqa: F401
+from support import Cli, Result, finish, host, need
 
 # Memory.
 
@@ -320,6 +266,26 @@ with Sandbox(memory="64M", timeout=60) as box:
     assert len(errors) == 2 and "limits.memory" in errors[0] and "limits.pids" in errors[1]
 
 
+def test_limits_change_all_or_not(client: Callable[..., Any]) -> None:
+    # No limit of I/O is to be had for what is in memory (nor without that controller): systemd takes it with the others, and only its absence shows.
+    with tempfile.TemporaryDirectory(dir=f"/run/user/{os.geteuid()}") as name:
+        script = f"""
+import pathlib
+with Sandbox({name!r}, memory="64M", timeout=60) as box:
+    touch = ["python3", "-c", {TOUCH!r}, "100"]
+    try: said = box.set_limits(memory="256M", cpus=0.5, io_write="5M")
+    except PolicyError as error: said = str(error)
+    group = next(pathlib.Path("/sys/fs/cgroup/user.slice").rglob(f"sandy-{{box.id}}.scope"))
+    left = [(group / "cpu.max").read_text().split()[0], (group / "commands/memory.max").read_text().strip()] if (group / "cpu.max").exists() else ["max", "67108864"]
+    first, limits = box.run(touch).reason, box.stats().limits
+    box.set_limits(memory="256M")
+    show([said, left, first, limits, box.run(touch).reason])
+"""
+        said, left, first, limits, then = client(script)
+    assert said and "hint:" in said and left == ["max", str(64 * MIB)] and first == "out_of_memory", (said, left, first)
+    assert limits["memory"] == 64 * MIB and "cpus" not in limits and "io_write" not in limits and then == "exited", (limits, then)
+
+
 def test_what_it_uses(client: Callable[..., Any]) -> None:
     script = f"""
 with Sandbox(memory="256M", timeout=60) as box:
@@ -421,9 +387,11 @@ def test_a_directory_that_was_delegated(sandy: Cli) -> None:
 
 
 @pytest.mark.parametrize("kind", ["dead", "silent", "closing"])
-def test_a_bus_that_does_not_answer(sandy: Cli, tmp_path: pathlib.Path, kind: str) -> None:
+@pytest.mark.parametrize("place", ["bus", "systemd/private"])
+def test_a_bus_that_does_not_answer(sandy: Cli, tmp_path: pathlib.Path, kind: str, place: str) -> None:
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(tmp_path / "bus"))
+    (tmp_path / place).parent.mkdir(exist_ok=True)
+    listener.bind(str(tmp_path / place))
     listener.listen(16)
     if kind == "dead":
         listener.close()
@@ -445,3 +413,22 @@ def test_a_bus_that_does_not_answer(sandy: Cli, tmp_path: pathlib.Path, kind: st
         got = start("--json", str(file), *options)
         assert got.text == "ran\n" and "limits.memory" in json.loads(file.read_text())["degraded"], got
     listener.close()
+
+
+def test_the_bus_where_the_manager_has_no_socket_of_its_own(sandy: Cli, tmp_path: pathlib.Path) -> None:
+    # None, one that nobody listens on, and the control: of two it is asked first.
+    runtime = pathlib.Path(os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.geteuid()}")
+    (tmp_path / "bus").symlink_to(runtime / "bus")
+    (tmp_path / "systemd").mkdir()
+    env = sandy.env | {"XDG_RUNTIME_DIR": str(tmp_path)}
+
+    def start() -> Result:
+        return finish(subprocess.Popen([sandy.program, "run", "--memory", "64M", "--", "echo", "ran"], cwd=sandy.workspace, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+
+    assert start().ok().text == "ran\n"
+    own = socket.socket(socket.AF_UNIX)
+    own.bind(str(tmp_path / "systemd/private"))
+    assert start().ok().text == "ran\n"
+    own.listen(16)
+    assert start().status == 125
+    own.close()

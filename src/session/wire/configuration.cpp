@@ -31,6 +31,7 @@ Result<Configuration> parse_configuration(const Frame& frame) {
   out.watched_memory = frame.number("watched_memory", 0);
   out.watched_pids = frame.number("watched_pids", 0);
   out.command_groups = frame.flag("command_groups", false);
+  out.one_command = frame.flag("one_command", false);
   return out;
 }
 
@@ -55,7 +56,8 @@ Frame encode_configuration(const Configuration& configuration) {
                   {"file_size", configuration.file_size},
                   {"watched_memory", configuration.watched_memory},
                   {"watched_pids", configuration.watched_pids},
-                  {"command_groups", configuration.command_groups}};
+                  {"command_groups", configuration.command_groups},
+                  {"one_command", configuration.one_command}};
   return frame;
 }
 

@@ -23,6 +23,7 @@ struct Configuration {
   std::uint64_t watched_memory = 0;  // bytes of all commands' processes together, which the agent looks after; 0 = nobody does
   std::uint64_t watched_pids = 0;    // commands get an RLIMIT_NPROC for it; 0 = none
   bool command_groups = false;       // each command has a control group of its own (PROTOCOL.md, "spare")
+  bool one_command = false;          // no other one comes: nothing is prepared for it
 };
 
 // From the `configure` frame: args are workspace, home, cwd, shell, then `root_names` names, then `environment`

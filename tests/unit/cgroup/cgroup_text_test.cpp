@@ -38,6 +38,13 @@ TEST(IoTotal, AddsUpDevices) {
   EXPECT_EQ(io_total("", "rbytes"), 0);
 }
 
+TEST(IoLimit, IsTheLowest) {
+  constexpr const char* kMax = "254:0 rbps=max wbps=5000000 riops=max wiops=max\n254:16 rbps=max wbps=7000000 riops=3 wiops=max\n";
+  EXPECT_EQ(io_limit(kMax, "wbps"), 5'000'000);
+  EXPECT_EQ(io_limit(kMax, "rbps"), std::nullopt);
+  EXPECT_EQ(io_limit("", "wbps"), std::nullopt);
+}
+
 TEST(Pressure, IsOfSome) {
   EXPECT_EQ(pressure_some_avg10("some avg10=1.50 avg60=0.00 avg300=0.00 total=12\nfull avg10=9.00 avg60=0.00 avg300=0.00 total=0\n"), 1.5);
   EXPECT_EQ(pressure_some_avg10("full avg10=9.00\n"), std::nullopt);

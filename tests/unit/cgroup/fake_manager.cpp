@@ -12,8 +12,6 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "base/unique_fd.h"
-
 extern char** environ;
 
 namespace sandy::cgroup {
@@ -41,6 +39,11 @@ FakeManager::FakeManager(Behaviour behaviour) : behaviour_(std::move(behaviour))
   if (::mkdtemp(name) == nullptr) throw std::runtime_error("mkdtemp");
   directory_ = name;
   address_ = "unix:path=" + directory_ + "/bus";
+  behaviour_.is_bus ? start_daemon() : listen();
+  thread_ = std::thread([this] { serve(); });
+}
+
+void FakeManager::start_daemon() {
   const std::string option = "--address=" + address_;
   std::string words[] = {"dbus-daemon", "--session", "--nofork", "--nopidfile", "--nosyslog", option};
   char* argv[] = {words[0].data(), words[1].data(), words[2].data(), words[3].data(), words[4].data(), words[5].data(), nullptr};
@@ -52,16 +55,46 @@ FakeManager::FakeManager(Behaviour behaviour) : behaviour_(std::move(behaviour))
   check(sd_bus_start(bus_), "sd_bus_start");
   check(sd_bus_request_name(bus_, kName, 0), "sd_bus_request_name");
   check(sd_bus_add_filter(bus_, nullptr, &FakeManager::on_message, this), "sd_bus_add_filter");
-  thread_ = std::thread([this] { serve(); });
+}
+
+void FakeManager::listen() {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = directory_ + "/bus";
+  std::copy_n(path.c_str(), std::min(path.size() + 1, sizeof address.sun_path - 1), address.sun_path);
+  listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  check(::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), "bind");
+  check(::listen(listener_.get(), 4), "listen");
+}
+
+bool FakeManager::accept_client() {
+  while (!ending_) {
+    const int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) {
+      ::usleep(1'000);
+      continue;
+    }
+    sd_id128_t id{};
+    check(sd_id128_randomize(&id), "sd_id128_randomize");
+    check(sd_bus_new(&bus_), "sd_bus_new");
+    check(sd_bus_set_fd(bus_, fd, fd), "sd_bus_set_fd");
+    check(sd_bus_set_server(bus_, 1, id), "sd_bus_set_server");
+    check(sd_bus_start(bus_), "sd_bus_start");
+    check(sd_bus_add_filter(bus_, nullptr, &FakeManager::on_message, this), "sd_bus_add_filter");
+    return true;
+  }
+  return false;
 }
 
 FakeManager::~FakeManager() {
   ending_ = true;
   thread_.join();
   sd_bus_flush_close_unref(bus_);
-  ::kill(daemon_, SIGTERM);
-  int status = 0;
-  ::waitpid(daemon_, &status, 0);
+  if (daemon_ > 0) {
+    ::kill(daemon_, SIGTERM);
+    int status = 0;
+    ::waitpid(daemon_, &status, 0);
+  }
   std::filesystem::remove_all(directory_);
 }
 
@@ -71,6 +104,7 @@ std::vector<std::string> FakeManager::calls() {
 }
 
 void FakeManager::serve() {
+  if (listener_ && !accept_client()) return;
   while (!ending_) {
     int did = 0;
     while ((did = sd_bus_process(bus_, nullptr)) > 0) {}

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "fake_manager.h"
 
@@ -15,15 +16,21 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// What start_scope() says on a bus.
-Result<void> start_on(const std::string& address, ScopeLimits limits = {}) {
+// What is said of a scope on a bus.
+Result<void> start_on(const ManagerAddress& address, ScopeLimits limits = {}) {
   asio::io_context io(1);
   Result<void> out = fail("test", "it never returned");
   auto opened = SystemdBus::open(io.get_executor(), address);
   if (!opened) return std::unexpected(opened.error());
   const auto bus = *opened;
   const auto run = [&]() -> asio::awaitable<void> {
-    out = co_await bus->start_scope("sandy-test.scope", "A test", 4711, limits);
+    ScopeRequest request{"sandy-test.scope", "A test", 4711, limits};
+    auto scope = bus->ask_for_scope(std::move(request));
+    if (scope) {
+      out = co_await bus->wait_for_scope(*scope);
+    } else {
+      out = std::unexpected(scope.error());
+    }
     bus->close();
   };
   asio::co_spawn(io, run(), asio::detached);
@@ -37,7 +44,7 @@ TEST(SystemdBus, StartsAScope) {
   limits.memory = 64 << 20;
   limits.swap = 0;
   limits.cpus = 1.5;
-  limits.tasks = 20;
+  limits.pids = 20;
   const auto done = start_on(manager.address(), limits);
   ASSERT_TRUE(done) << done.error().text();
   // Subscribed before: else it would not be told of its job.
@@ -45,12 +52,26 @@ TEST(SystemdBus, StartsAScope) {
                                                               HasSubstr("CPUQuotaPerSecUSec=1500000"), HasSubstr("PIDs"), HasSubstr("Delegate"), HasSubstr("OOMPolicy"), Not(HasSubstr("IO")))));
 }
 
-TEST(SystemdBus, WaitsForItsOwnJob) {
+// As without a bus between, where nobody subscribes.
+TEST(SystemdBus, AsksTheManagerItself) {
   FakeManager::Behaviour behaviour;
-  behaviour.other_jobs_first = true;
+  behaviour.is_bus = false;
+  behaviour.unknown_property = "OOMPolicy";
   FakeManager manager(behaviour);
   const auto done = start_on(manager.address());
-  EXPECT_TRUE(done) << done.error().text();
+  ASSERT_TRUE(done) << done.error().text();
+  EXPECT_THAT(manager.calls(), ElementsAre(HasSubstr("OOMPolicy"), Not(HasSubstr("OOMPolicy"))));
+}
+
+TEST(SystemdBus, WaitsForItsOwnJob) {
+  for (const bool is_bus : {true, false}) {
+    FakeManager::Behaviour behaviour;
+    behaviour.other_jobs_first = true;
+    behaviour.is_bus = is_bus;
+    FakeManager manager(behaviour);
+    const auto done = start_on(manager.address());
+    EXPECT_TRUE(done) << done.error().text();
+  }
 }
 
 TEST(SystemdBus, AJobThatFails) {
@@ -108,6 +129,47 @@ TEST_P(Silence, IsWaitedForTwoSeconds) {
   EXPECT_THAT(done.error().text(), HasSubstr("2 s"));
 }
 
+// What came while its caller had other work to do for longer than it would wait is not late.
+TEST(SystemdBus, AnAnswerThatWaitsForUs) {
+  FakeManager manager({});
+  asio::io_context io(1);
+  const auto bus = *SystemdBus::open(io.get_executor(), manager.address());
+  auto scope = bus->ask_for_scope({"sandy-test.scope", "A test", 4711, {}});
+  ASSERT_TRUE(scope);
+  for (int turn = 0; turn < 1'000 && manager.calls().size() < 2; ++turn) {
+    bus->advance();
+    ::usleep(10'000);
+  }
+  ASSERT_EQ(manager.calls().size(), 2) << "it was asked before anybody waited";
+  std::this_thread::sleep_for(SystemdBus::kLimit + std::chrono::milliseconds(300));
+  Result<void> done = fail("test", "it never returned");
+  const auto run = [&]() -> asio::awaitable<void> {
+    done = co_await bus->wait_for_scope(*scope);
+    bus->close();
+  };
+  asio::co_spawn(io, run(), asio::detached);
+  io.run_for(std::chrono::seconds(20));
+  EXPECT_TRUE(done) << done.error().text();
+}
+
+// A start that was given up before it was waited for: its answer finds nobody, and the bus is as good for the next one.
+TEST(SystemdBus, AScopeThatIsGivenUp) {
+  FakeManager manager({});
+  asio::io_context io(1);
+  const auto bus = *SystemdBus::open(io.get_executor(), manager.address());
+  ASSERT_TRUE(bus->ask_for_scope({"sandy-lost.scope", "A test", 4711, {}}));
+  Result<void> done = fail("test", "it never returned");
+  const auto run = [&]() -> asio::awaitable<void> {
+    auto scope = bus->ask_for_scope({"sandy-test.scope", "A test", 4711, {}});
+    done = co_await bus->wait_for_scope(*scope);
+    bus->close();
+  };
+  asio::co_spawn(io, run(), asio::detached);
+  io.run_for(std::chrono::seconds(20));
+  ASSERT_TRUE(done) << done.error().text();
+  EXPECT_EQ(manager.calls().size(), 3);
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, Silence, testing::Values("the answer", "the job"));
 
 TEST(SystemdBus, ABusThatGoesAway) {
@@ -121,9 +183,11 @@ TEST(SystemdBus, ABusThatGoesAway) {
 
 TEST(SystemdBus, NoBus) {
   for (const char* address : {"unix:path=/nonexistent/bus", "nonsense"}) {
-    const auto done = start_on(address);
-    ASSERT_FALSE(done) << address;
-    EXPECT_THAT(done.error().text(), HasSubstr("hint:")) << address;
+    for (const bool is_bus : {true, false}) {
+      const auto done = start_on({address, is_bus});
+      ASSERT_FALSE(done) << address;
+      EXPECT_THAT(done.error().text(), HasSubstr("hint:")) << address;
+    }
   }
 }
 

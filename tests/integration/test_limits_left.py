@@ -1,0 +1,91 @@
+"""What many sandboxes with limits leave behind: no scope, no control group, no unit that failed; whatever ended them.
+
+SANDY_LIMITED_SANDBOXES (20) and SANDY_LIMITED_KILLS (3) say how many.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from limits_support import cgroups, client, left_behind, wait_until_gone  # noqa: F401
+from support import REPOSITORY, USUAL_PATH, processes_with
+
+MANY = int(os.environ.get("SANDY_LIMITED_SANDBOXES", "20"))
+KILLS = int(os.environ.get("SANDY_LIMITED_KILLS", "3"))
+
+
+def failed_units() -> str:
+    return subprocess.run(["systemctl", "--user", "list-units", "--all", "--failed", "--plain", "--no-legend"], capture_output=True, text=True, check=True).stdout
+
+
+def test_many_sandboxes(client: Callable[..., Any]) -> None:
+    # In fours, as one at a time is the easy case; every fifth command is killed for want of memory, and some leave processes.
+    before = failed_units()
+    script = f"""
+import pathlib
+seen, codes = 0, []
+def one(number):
+    with Sandbox(memory="64M", pids=40, timeout=60) as box:
+        code = box.run(["python3", "-c", "bytearray(200 << 20)"] if number % 5 == 4 else "sleep 300 & exit 3").exit_code
+        codes.append(code)
+        global seen
+        seen += len(list(pathlib.Path("/sys/fs/cgroup/user.slice").rglob(f"sandy-{{box.id}}.scope")))
+for first in range(0, {MANY}, 4):
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(first, min(first + 4, {MANY}))]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+show([seen, codes.count(3), codes.count(137)])
+"""
+    seen, ended, killed = client(script, timeout=60 + 10 * MANY)
+    assert seen == MANY, "the control: each had its scope"
+    assert killed == MANY // 5 and ended == MANY - killed
+    wait_until_gone()
+    assert failed_units() == before
+
+
+STARTER = """
+import sys, threading
+from sandy import *
+def one(number):
+    while True:
+        with Sandbox(memory="64M", pids=40) as box:
+            print("up", flush=True)
+            box.run("sleep 5{} & sleep 0.2; exit 3", timeout=60)
+for number in range(3): threading.Thread(target=one, args=(number,), daemon=True).start()
+threading.Event().wait()
+"""
+
+
+@pytest.mark.parametrize("turn", range(KILLS))
+def test_a_server_that_is_killed_in_the_midst(programs: pathlib.Path, home: pathlib.Path, tmp_path: pathlib.Path, turn: int) -> None:
+    # Three at a time start, run and close all the while: a kill meets any of that.
+    mark = f"{os.getpid():06}{turn:03}"
+    before = failed_units()
+    env = {"HOME": str(home), "PATH": USUAL_PATH, "SANDY_PROGRAMS": str(programs), "PYTHONPATH": str(REPOSITORY / "python/src")}
+    env |= {name: os.environ[name] for name in ("XDG_RUNTIME_DIR",) if name in os.environ}
+    with (tmp_path / "said").open("wb") as said:
+        client = subprocess.Popen([sys.executable, "-c", STARTER.replace("{}", mark)], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said, cwd=tmp_path)
+    assert client.stdout is not None
+    try:
+        for _ in range(4 + turn % 3):
+            assert client.stdout.readline() == b"up\n", (tmp_path / "said").read_text()
+        time.sleep(0.13 * (turn % 8))
+        assert left_behind(), "the control: there are scopes now"
+        servers = pathlib.Path(f"/proc/{client.pid}/task/{client.pid}/children").read_text().split()
+        servers += [pid for task in pathlib.Path(f"/proc/{client.pid}/task").iterdir() for pid in (task / "children").read_text().split()]
+        assert servers
+        for pid in {int(pid) for pid in servers}:
+            os.kill(pid, signal.SIGKILL)
+    finally:
+        client.kill()
+        client.wait()
+    wait_until_gone()
+    assert failed_units() == before and processes_with("5" + mark) == []
