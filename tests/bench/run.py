@@ -16,9 +16,11 @@ import time
 from collections.abc import Callable, Iterator
 
 import network
+import processes
 from deepagents.backends import FilesystemBackend
 from deepagents.backends.local_shell import LocalShellBackend
 from deepagents.backends.sandbox import BaseSandbox
+from machine import descendants, pss_kib, rss_kib
 
 from deepagents_sandbox import Sandbox
 
@@ -147,28 +149,6 @@ def files(derived: bool) -> Iterator[tuple[str, dict[str, float], str]]:
             yield f"{operation} / {name}", pairs(call, other[operation], count), target
 
 
-def resident(pid: int, key: str = "Rss") -> int:
-    """KiB of a process: Rss or Pss of /proc/PID/smaps_rollup; 0 where it can't be read."""
-    try:
-        text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
-    except OSError:
-        return 0
-    return next(int(line.split()[1]) for line in text.splitlines() if line.startswith(key + ":"))
-
-
-def descendants(pid: int) -> list[int]:
-    out = []
-    for entry in pathlib.Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            except OSError:
-                continue
-            if parent == pid:
-                out += [int(entry.name), *descendants(int(entry.name))]
-    return out
-
-
 def command_of(pid: int) -> str:
     return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode()
 
@@ -177,14 +157,14 @@ def output() -> Iterator[tuple[str, dict[str, float], str]]:
     with Sandbox() as sandbox:
         check(sandbox.execute("true"))
         watched = [os.getpid(), *(pid for pid in descendants(os.getpid()) if command_of(pid).endswith("sandy"))]
-        before = [resident(pid) for pid in watched]
+        before = [rss_kib(pid) or 0 for pid in watched]
         peak = 0
 
         def once() -> None:
             check(sandbox.execute("yes | head -c 1G"))
 
         taken = [seconds(once) for _ in range(5)]
-        peak = max(after - first for first, after in zip(before, (resident(pid) for pid in watched), strict=True))
+        peak = max(after - first for first, after in zip(before, (rss_kib(pid) or 0 for pid in watched), strict=True))
         bare = [seconds(lambda: subprocess.run("yes | head -c 1G >/dev/null", shell=True, check=True)) for _ in range(5)]
         yield "yes | head -c 1G through execute", {
             "gb_per_s": (1 << 30) / statistics.median(taken) / 1e9,
@@ -218,15 +198,15 @@ def idle_memory() -> Iterator[tuple[str, dict[str, float], str]]:
     with Sandbox() as sandbox:
         check(sandbox.execute("true"))
         time.sleep(QUIET_SECONDS + 0.5)
-        processes = descendants(os.getpid())
+        running = descendants(os.getpid())
         # The agent can't be looked at by its own user (it is not dumpable): statm tells its resident pages.
-        rss = sum(int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4 for pid in processes)
-        pss = sum(resident(pid, "Pss") for pid in processes)
-        unread = sum(1 for pid in processes if resident(pid, "Pss") == 0)
+        rss = sum(int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4 for pid in running)
+        pss = sum(pss_kib(pid) or 0 for pid in running)
+        unread = sum(1 for pid in running if pss_kib(pid) is None)
         values = {f"rss_mib {pid_name}": int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) / 256
-                  for pid in processes for pid_name in [f"{pathlib.Path(command_of(pid)).name}:{pid}"]}
+                  for pid in running for pid_name in [f"{pathlib.Path(command_of(pid)).name}:{pid}"]}
         yield "idle sandbox, all processes", {
-            "rss_mib": rss / 1024, "pss_mib_of_readable": pss / 1024, "processes": len(processes), "unreadable": unread, **values
+            "rss_mib": rss / 1024, "pss_mib_of_readable": pss / 1024, "processes": len(running), "unreadable": unread, **values
         }, "<= 4 MiB"
 
 
@@ -238,6 +218,9 @@ BENCHMARKS: dict[str, Callable[[], Iterator[tuple[str, dict[str, float], str]]]]
     "output": output,
     "inside": inside,
     "idle_memory": idle_memory,
+    "streaming": processes.streaming,
+    "terminal_echo": processes.terminal_echo,
+    "at_once": processes.at_once,
     "network_throughput": network.throughput,
     "network_connection": network.connection_time,
     "network_many": network.many_connections,
