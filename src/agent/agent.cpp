@@ -115,7 +115,7 @@ void Agent::dispatch(wire::Frame frame) {
     auto job = std::make_shared<FileJob>(*this, std::move(frame));
     open_[id] = job;
     job->start();
-  } else if (op != "data" && op != "eof" && op != "credit" && op != "cancel" && op != "signal" && op != "resize") {
+  } else if (op != "data" && op != "eof" && op != "credit" && op != "cancel" && op != "signal" && op != "resize" && op != "drain") {
     channel_->post({{"id", id}, {"ev", "end"}, {"error", "unknown_op"}});
   }
 }

@@ -223,21 +223,37 @@ void Command::on_ended(const Supervisor& supervisor) {
   }
 }
 
-asio::awaitable<bool> Command::deliver(Output& output, std::string_view bytes) {
-  if (!stream_) {
-    output.kept.add(bytes);
-    co_return true;
-  }
-  // The scratch buffer is not ours across a suspension.
-  const std::string own(bytes);
-  std::string_view rest = own;
-  while (!rest.empty()) {
-    const std::size_t n = co_await window_.take(rest.size());
+// Sends it as events.
+asio::awaitable<bool> Command::deliver(Output& output, std::string bytes) {
+  std::size_t sent = 0;
+  while (sent < bytes.size()) {
+    const std::size_t n = co_await window_.take(bytes.size() - sent);
     if (n == 0) co_return false;
-    if (!co_await agent_.channel().send(wire::event(id_, output.name), std::string(rest.substr(0, n)))) co_return false;
-    rest.remove_prefix(n);
+    std::string piece = n == bytes.size() ? std::move(bytes) : bytes.substr(sent, n);
+    sent += n;
+    if (!co_await agent_.channel().send(wire::event(id_, output.name), std::move(piece))) co_return false;
   }
   co_return true;
+}
+
+// As read(2): into what is kept, or `streamed`.
+ssize_t Command::read_some(Output& output, std::size_t most, std::string& streamed) {
+  const int fd = output.pipe.native_handle();
+  ssize_t n = -1;
+  if (stream_ && !output.done) {
+    streamed.resize_and_overwrite(std::min(most, wire::kChunkBytes), [&](char* data, std::size_t size) {
+      n = ::read(fd, data, size);
+      return n > 0 ? static_cast<std::size_t>(n) : 0;
+    });
+    // Events that wait for a reader hold what they have room for, not what they are charged for.
+    if (streamed.size() < streamed.capacity() / 2) streamed.shrink_to_fit();
+    return n;
+  }
+  std::string& buffer = agent_.scratch();
+  if (buffer.size() < most) buffer.resize(most);
+  n = ::read(fd, buffer.data(), most);
+  if (n > 0 && !output.done) output.kept.add(std::string_view(buffer.data(), static_cast<std::size_t>(n)));
+  return n;
 }
 
 void Command::begin_drain() {
@@ -280,17 +296,18 @@ asio::awaitable<void> Command::read_output(std::shared_ptr<Output> output) {
       note_drained(*output, 0);
       changed_.cancel();
     }
-    std::string& buffer = agent_.scratch();
     const std::size_t piece = output->heavy ? kHeavyBytes : kReadBytes;
-    if (buffer.size() < piece) buffer.resize(piece);
-    const ssize_t n = ::read(fd, buffer.data(), std::min(piece, output->done ? piece : output->left.value_or(piece)));
+    std::string streamed;
+    const ssize_t n = read_some(*output, std::min(piece, output->done ? piece : output->left.value_or(piece)), streamed);
     if (n > 0) {
       const auto got = static_cast<std::size_t>(n);
       if (!output->done) {
         if (output->left && !tty_) *output->left -= got;
-        output->on_its_way = got;
-        if (taken) taken = co_await deliver(*output, std::string_view(buffer.data(), got));
-        output->on_its_way = 0;
+        if (stream_ && taken) {
+          output->on_its_way = got;
+          taken = co_await deliver(*output, std::move(streamed));
+          output->on_its_way = 0;
+        }
         note_drained(*output, got);
       }
       if (got == kReadBytes && !output->heavy) {

@@ -55,7 +55,8 @@ class Command : public Request, public std::enable_shared_from_this<Command> {
   void begin_drain();
   void note_drained(const Output& output, std::size_t bytes);
   asio::awaitable<void> read_output(std::shared_ptr<Output> output);
-  asio::awaitable<bool> deliver(Output& output, std::string_view bytes);
+  asio::awaitable<bool> deliver(Output& output, std::string bytes);
+  ssize_t read_some(Output& output, std::size_t most, std::string& streamed);
   asio::awaitable<void> write_input();
   asio::awaitable<void> run(std::uint64_t timeout_ms);
   void interrupt(std::string reason);  // "timed_out" or "cancelled": kill everything of it

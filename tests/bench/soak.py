@@ -26,7 +26,7 @@ import urllib.request
 
 from machine import descendants, rss_kib, state_left
 
-from sandy import Sandbox, SandboxError
+from sandy import Sandbox, SandboxError, ShellEndedError
 
 HANG_SECONDS = 120.0
 
@@ -49,6 +49,8 @@ class Worker(threading.Thread):
             try:
                 operation(self.sandbox or self.renew())
                 self.done[operation.__name__] += 1
+            except ShellEndedError:
+                self.done["shell was killed"] += 1
             except (SandboxError, OSError) as error:
                 # Killed under our hands, or its server was. OSError: of connections to a port that a sandbox published.
                 self.done[f"{operation.__name__} was cut off"] += 1

@@ -37,25 +37,33 @@ asio::awaitable<bool> Channel::fill() {
     input_.erase(0, input_start_);
     input_start_ = 0;
   }
+  co_return co_await fill(input_, kReadBytes);
+}
+
+ssize_t Channel::receive(char* to, std::size_t size) {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxFds)> control;
+  iovec iov{to, size};
+  msghdr message{};
+  message.msg_iov = &iov;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  const ssize_t n = ::recvmsg(socket_.native_handle(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (n < 0) return n;
+  for (auto& received : passed_fds(message)) {
+    // Nobody takes those of a peer that isn't asked for any: they must not pile up.
+    if (fds_.size() < max_fds_) fds_.push_back(std::move(received));
+  }
+  return n;
+}
+
+asio::awaitable<bool> Channel::fill(std::string& out, std::size_t most) {
   while (true) {
-    const std::size_t have = input_.size();
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMaxFds)> control;
+    const std::size_t have = out.size();
     ssize_t n = -1;
     // resize_and_overwrite (C++23) keeps the new bytes from being zeroed first.
-    input_.resize_and_overwrite(have + kReadBytes, [&](char* data, std::size_t) {
-      iovec iov{data + have, kReadBytes};
-      msghdr message{};
-      message.msg_iov = &iov;
-      message.msg_iovlen = 1;
-      message.msg_control = control.data();
-      message.msg_controllen = control.size();
-      n = ::recvmsg(socket_.native_handle(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-      if (n >= 0) {
-        for (auto& received : passed_fds(message)) {
-          // Nobody takes those of a peer that isn't asked for any: they must not pile up.
-          if (fds_.size() < max_fds_) fds_.push_back(std::move(received));
-        }
-      }
+    out.resize_and_overwrite(have + most, [&](char* data, std::size_t) {
+      n = receive(data + have, most);
       return have + (n > 0 ? static_cast<std::size_t>(n) : 0);
     });
     if (n > 0) co_return true;
@@ -82,8 +90,14 @@ asio::awaitable<Result<Frame>> Channel::read() {
   input_start_ += kPrefixBytes + sizes->header;
   frame->payload.reserve(sizes->payload);
   while (frame->payload.size() < sizes->payload) {
+    const std::size_t missing = sizes->payload - frame->payload.size();
+    // A large one goes where it is to be, and not through the buffer. No descriptors of a later frame come along: they come with that frame's first byte.
+    if (available().empty() && missing >= kReadBytes) {
+      if (!co_await fill(frame->payload, missing)) co_return fail("connection", "closed in the middle of a frame");
+      continue;
+    }
     if (available().empty() && !co_await fill()) co_return fail("connection", "closed in the middle of a frame");
-    const auto piece = available().substr(0, sizes->payload - frame->payload.size());
+    const auto piece = available().substr(0, missing);
     frame->payload += piece;
     input_start_ += piece.size();
   }

@@ -64,6 +64,8 @@ class Channel : public std::enable_shared_from_this<Channel> {
   void start_writing(bool was_empty);
   ssize_t write_some();          // as sendmsg(2)
   asio::awaitable<bool> fill();  // at least one more byte into input_
+  asio::awaitable<bool> fill(std::string& out, std::size_t most);  // at least one more byte, at most so many
+  ssize_t receive(char* to, std::size_t size);                     // as recvmsg(2)
   void flush();                  // writes what the kernel takes
   asio::awaitable<void> drain(std::shared_ptr<Channel> self);  // writes the queue as the socket takes it
 
