@@ -33,6 +33,7 @@ from deepagents.backends.protocol import (
     WriteResult,
 )
 
+from deepagents_sandbox._pool import SandboxPool
 from deepagents_sandbox._sandbox import Sandbox
 from sandy import (
     Chunk,
@@ -87,6 +88,7 @@ __all__ = [
     "SandboxError",
     "SandboxFileError",
     "SandboxGoneError",
+    "SandboxPool",
     "SandboxStartError",
     "Shell",
     "ShellEndedError",

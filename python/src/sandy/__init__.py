@@ -25,6 +25,7 @@ from sandy._errors import (
     ShellEndedError,
 )
 from sandy._outcome import Denial, Outcome, Reason
+from sandy._pool import SandboxPool
 from sandy._process_info import ProcessInfo
 from sandy._results import (
     DeleteResult,
@@ -82,6 +83,7 @@ __all__ = [
     "SandboxError",
     "SandboxFileError",
     "SandboxGoneError",
+    "SandboxPool",
     "SandboxStartError",
     "Shell",
     "ShellEndedError",

@@ -42,6 +42,10 @@ class Connected:
         self._check_open()
         return await self._serve.arun(exchange)
 
+    def _alive(self) -> bool:
+        """Whether it may be used, as far as is known without asking."""
+        return not self._closed and self._serve.usable
+
     def _check_open(self) -> None:
         if self._closed:
             msg = f"sandbox {self._place.id} is closed"

@@ -48,7 +48,7 @@ class Serve(Server):
     @property
     def usable(self) -> bool:
         """Whether new sandboxes can be made with it."""
-        return self._gone is None and self._child.poll() is None
+        return super().usable and self._child.poll() is None
 
     def hello(self) -> None:
         """Agrees on the protocol's version.

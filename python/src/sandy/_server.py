@@ -42,6 +42,11 @@ class Server(ABC):
             SandboxGoneError: If the server is gone.
         """
 
+    @property
+    def usable(self) -> bool:
+        """Whether it runs, as far as is known here."""
+        return self._gone is None
+
     @abstractmethod
     def explained(self, error: SandboxGoneError) -> SandboxGoneError:
         """The error with what is known of the server's end."""

@@ -33,6 +33,8 @@ START_PATIENCE: Final = 30.0
 """Seconds after which a shell that says nothing is given up."""
 GRACE: Final = 2.0
 """Seconds that a command has to end after SIGINT."""
+TRIES: Final = 2
+"""How often it gets that: one that comes while the shell starts a process reaches neither."""
 
 
 class _Run:
@@ -86,6 +88,7 @@ class Shell:
         self._descriptor = 0
         self._status = 0
         self._unfinished: _Run | None = None
+        self._interrupted: _wait.Parked | None = None  # an interrupt in the background
         self._over: str | None = None
         self._lock = threading.Lock()
         self._busy = False
@@ -152,8 +155,7 @@ class Shell:
                 _wait.run(self._execute(run, line), seconds)
                 return self._finish(run)
             except TimeoutError:
-                self._process._sandbox._call(self._interrupt())
-                self._wait_or_kill(run)
+                self._interrupt_or_kill(run)
                 return self._finish(run, timed_out=True)
             except BaseException:
                 self._interrupt_in_background()
@@ -181,8 +183,7 @@ class Shell:
                     await _wait.arun(self._execute(run, line), seconds)
                     return self._finish(run)
                 except TimeoutError:
-                    await self._process._sandbox._acall(self._interrupt())
-                    await self._await_or_kill(run)
+                    await self._ainterrupt_or_kill(run)
                     return self._finish(run, timed_out=True)
             except BaseException:
                 self._interrupt_in_background()
@@ -340,8 +341,22 @@ class Shell:
         return run_command(self._process._sandbox.id, Command((line,), True, GRACE, 0))
 
     def _interrupt_in_background(self) -> None:
-        sandbox = self._process._sandbox
-        sandbox._serve.in_background(self._interrupt)
+        """Does it without waiting; the next run waits for it, so that it does not reach that one's command."""
+        parked = _wait.Parked()
+
+        def interrupt() -> Exchange[Ended]:
+            try:
+                return (yield from self._interrupt())
+            finally:
+                parked.wake()
+
+        self._interrupted = parked
+        self._process._sandbox._serve.in_background(interrupt)
+
+    def _await_background(self) -> Operation[None]:
+        if self._interrupted is not None:
+            yield self._interrupted
+            self._interrupted = None
 
     def _await_interrupted(self, run: _Run) -> Operation[None]:
         """Waits for the end of a command that was interrupted, whatever of its lines the shell has thrown away."""
@@ -349,32 +364,49 @@ class Shell:
             yield from self._process._write(b"\n" + _shell_script.end(run.end, self._descriptor))
         yield from self._until_end(run)
 
-    def _wait_or_kill(self, run: _Run) -> None:
-        try:
-            _wait.run(self._await_interrupted(run), GRACE)
-        except TimeoutError:
-            self._process.kill()
-            _wait.run(self._read(run, lambda: False), START_PATIENCE)
+    def _interrupt_or_kill(self, run: _Run) -> None:
+        for _ in range(TRIES):
+            try:
+                if self._interrupted is None:
+                    self._process._sandbox._call(self._interrupt())
+                else:
+                    _wait.run(self._await_background(), GRACE)
+                return _wait.run(self._await_interrupted(run), GRACE / TRIES)
+            except TimeoutError:
+                continue
+        self._process.kill()
+        return _wait.run(self._read_all(run), START_PATIENCE)
 
-    async def _await_or_kill(self, run: _Run) -> None:
-        try:
-            await _wait.arun(self._await_interrupted(run), GRACE)
-        except TimeoutError:
-            await self._process.akill()
-            await _wait.arun(self._read(run, lambda: False), START_PATIENCE)
+    async def _ainterrupt_or_kill(self, run: _Run) -> None:
+        for _ in range(TRIES):
+            try:
+                if self._interrupted is None:
+                    await self._process._sandbox._acall(self._interrupt())
+                else:
+                    await _wait.arun(self._await_background(), GRACE)
+                return await _wait.arun(self._await_interrupted(run), GRACE / TRIES)
+            except TimeoutError:
+                continue
+        await self._process.akill()
+        return await _wait.arun(self._read_all(run), START_PATIENCE)
+
+    def _read_all(self, run: _Run) -> Operation[None]:
+        yield from self._read(run, lambda: False)
 
     def _settle(self) -> None:
         """Waits for the end of a command whose caller was interrupted."""
-        if self._unfinished is not None and self._over is None:
-            self._unfinished.on_output = None
-            self._wait_or_kill(self._unfinished)
-            self._finish(self._unfinished, timed_out=self._unfinished.status is None)
+        run = self._unfinished
+        if run is not None and self._over is None:
+            run.on_output = None
+            self._interrupt_or_kill(run)
+            self._finish(run, timed_out=run.status is None)
 
     async def _asettle(self) -> None:
-        if self._unfinished is not None and self._over is None:
-            self._unfinished.on_output = None
-            await self._await_or_kill(self._unfinished)
-            self._finish(self._unfinished, timed_out=self._unfinished.status is None)
+        run = self._unfinished
+        if run is not None and self._over is None:
+            run.on_output = None
+            await self._ainterrupt_or_kill(run)
+            self._finish(run, timed_out=run.status is None)
 
     # One at a time.
 

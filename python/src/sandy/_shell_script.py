@@ -7,7 +7,7 @@ command is a line
 
 and when it is running another line is sent, which the shell reads when it has ended:
 
-    __sandy=$?; ... { __sandy=${END?$__sandy}; } 2>&60
+    __sandy=$?; ! (IFS=; __sandy=${END?$__sandy}) 2>&60
 
 BEGIN and END are random names that nobody has used, so that the shell complains on its standard error of what is not set,
 `bash: END: 3`. That, on a descriptor of its own which no command has, is the message; nothing of these lines looks up the name of
@@ -52,9 +52,12 @@ def begin(name: str, descriptor: int, command: bytes, status: int) -> bytes:
 
 
 def end(name: str, descriptor: int) -> bytes:
-    """Tells the status of what ran. Under `set -e` a complaint would end the shell, and so a child complains."""
-    message = f"__sandy=${{{name}?\"$__sandy\"}}"
-    return (f"__sandy=$?; case $- in *e*) ! ({message}) 2>&{descriptor};; *) {{ {message}; }} 2>&{descriptor};; esac\n").encode()
+    """Tells the status of what ran.
+
+    A child complains, as that would end the shell under `set -e`, and dash would forget what it has read ahead. No quotes are
+    in the line: when SIGINT comes while the shell reads it, what is left is an error, and not the start of a text.
+    """
+    return f"__sandy=$?; ! (IFS=; __sandy=${{{name}?$__sandy}}) 2>&{descriptor}\n".encode()
 
 
 class Messages:

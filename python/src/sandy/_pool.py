@@ -1,0 +1,285 @@
+"""Sandboxes that are ready before somebody wants them."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
+
+from sandy import _wait
+from sandy._arguments import check_count
+from sandy._errors import SandboxError, SandboxGoneError
+from sandy._progress import Progress
+from sandy._sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from sandy._wait import Operation
+
+S = TypeVar("S", bound=Sandbox)
+
+MAX_SIZE: Final = 4096
+DEFAULT_CONCURRENCY: Final = 4
+
+
+class _Filler(Generic[S]):
+    """The sandboxes that are ready, and the threads that start more of them; these end when there are enough."""
+
+    def __init__(self, make: Callable[[], S], size: int, concurrency: int) -> None:
+        self._make = make
+        self._size = size
+        self._concurrency = concurrency
+        self._lock = threading.Lock()
+        self._ready: deque[S] = deque()
+        self._starting = 0
+        self._error: Exception | None = None
+        self._waiting: list[_wait.Parked] = []
+        self._progress: Progress | None = Progress("starting sandboxes", size)  # of the first filling
+        self._pid = os.getpid()
+        self.closed = False
+
+    @property
+    def ready(self) -> int:
+        return len(self._ready)
+
+    def fill(self) -> None:
+        """Starts what is missing, in threads of its own."""
+        with self._lock:
+            missing = 0 if self.closed else self._size - len(self._ready) - self._starting
+            threads = max(0, min(missing, self._concurrency - self._starting))
+            self._starting += threads
+        for started in range(threads):
+            try:
+                threading.Thread(target=self._start_some, name="sandy-pool", daemon=True).start()
+            except RuntimeError as error:  # no more threads, or the interpreter ends
+                with self._lock:
+                    self._starting -= threads - started
+                    self._error = error
+                self._wake()
+                return
+
+    def take(self) -> Operation[S]:
+        """The next sandbox.
+
+        Raises:
+            SandboxError: If the pool is closed, or a sandbox could not start.
+        """
+        while True:
+            if os.getpid() != self._pid:
+                msg = f"the pool belongs to process {self._pid}, of which this one is a fork: make a new SandboxPool here"
+                raise SandboxGoneError(msg)
+            with self._lock:
+                if self.closed:
+                    msg = "the pool is closed"
+                    raise SandboxError(msg)
+                sandbox = self._pop()
+                error, self._error = (None, self._error) if sandbox is not None else (self._error, None)
+                parked = _wait.Parked()
+                if sandbox is None and error is None:
+                    self._waiting.append(parked)
+            if error is not None:
+                raise error
+            self.fill()
+            if sandbox is not None:
+                return sandbox
+            yield parked
+
+    def shut(self) -> list[S]:
+        """Starts no more, and gives out no more; what was ready is the caller's to close."""
+        with self._lock:
+            self.closed = True
+            ready = list(self._ready)
+            self._ready.clear()
+            if self._progress is not None:
+                self._progress.end()
+                self._progress = None
+        self._wake()
+        return ready
+
+    def settled(self) -> Operation[None]:
+        """Waits until none is starting any more."""
+        while True:
+            with self._lock:
+                if not self._starting:
+                    return
+                parked = _wait.Parked()
+                self._waiting.append(parked)
+            yield parked
+
+    def _pop(self) -> S | None:
+        while self._ready:
+            sandbox = self._ready.popleft()
+            if sandbox._alive():  # noqa: SLF001 - its own package
+                return sandbox
+        return None
+
+    def _start_some(self) -> None:
+        """Starts one after the other until there are enough, or one fails; the next call of take() tries again."""
+        more = True
+        while more:
+            sandbox: S | None = None
+            error: Exception | None = None
+            try:
+                sandbox = self._make()
+            except Exception as raised:  # noqa: BLE001 - whatever it is, take() raises it
+                error = raised
+            with self._lock:
+                kept = not self.closed
+                if sandbox is not None and kept:
+                    self._ready.append(sandbox)
+                if error is not None:
+                    self._error = error
+                self._show_progress()
+                more = kept and error is None and len(self._ready) + self._starting <= self._size
+            if sandbox is not None and not kept:
+                _close_quietly(sandbox)
+            if not more:
+                with self._lock:
+                    self._starting -= 1
+            self._wake()
+
+    def _show_progress(self) -> None:
+        if self._progress is None:
+            return
+        if self._error is not None or len(self._ready) >= self._size:
+            self._progress.end()
+            self._progress = None
+        else:
+            self._progress.update(len(self._ready))
+
+    def _wake(self) -> None:
+        with self._lock:
+            waiting, self._waiting = self._waiting, []
+        for parked in waiting:
+            parked.wake()
+
+
+class BasePool(Generic[S]):
+    """A pool of any class of sandboxes; a subclass names it."""
+
+    _make: ClassVar[Callable[..., Any]]
+
+    def __init__(self, size: int, *, concurrency: int = DEFAULT_CONCURRENCY, **arguments: Any) -> None:  # noqa: ANN401 - passed on
+        """Begins to start sandboxes, and returns at once.
+
+        Args:
+            size: How many are to be ready, 1 to 4096.
+            concurrency: How many are started at a time.
+            arguments: Those of `Sandbox`, the same for all. With `wall_time` its life counts from its start, in the pool.
+
+        Raises:
+            TypeError: If a number is none.
+            ValueError: If it is out of range.
+        """
+        for name, value in (("size", check_count("size", size)), ("concurrency", check_count("concurrency", concurrency))):
+            if not 1 <= value <= MAX_SIZE:
+                msg = f"{name} is {value}: it must be from 1 to {MAX_SIZE}"
+                raise ValueError(msg)
+        make = type(self)._make
+        self._size = size
+        self._filler: _Filler[S] = _Filler(lambda: make(**arguments), size, concurrency)
+        self._finalizer = weakref.finalize(self, self._filler.shut)
+        # At exit the server's end takes all sandboxes at once.
+        self._finalizer.atexit = False
+        self._filler.fill()
+
+    @property
+    def size(self) -> int:
+        """How many are to be ready."""
+        return self._size
+
+    @property
+    def ready(self) -> int:
+        """How many are ready now."""
+        return self._filler.ready
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._filler.closed
+
+    def __repr__(self) -> str:
+        """Says how many are ready."""
+        return f"<{type(self).__qualname__} {self.ready} of {self._size} ready{', closed' if self.closed else ''}>"
+
+    def get(self, timeout: float | None = None) -> S:
+        """A sandbox that nobody has used. It is the caller's, who closes it; another one is started in its place.
+
+        Args:
+            timeout: Seconds to wait where none is ready; None is for ever.
+
+        Raises:
+            TimeoutError: If none was ready in that time.
+            SandboxStartError: If one could not start. The next call tries again.
+            SandboxError: If the pool is closed.
+        """
+        try:
+            return _wait.run(self._filler.take(), timeout)
+        except TimeoutError:
+            raise TimeoutError(_none_ready(timeout)) from None
+
+    async def aget(self, timeout: float | None = None) -> S:  # noqa: ASYNC109 - the twin of get()
+        """As `get`."""
+        try:
+            return await _wait.arun(self._filler.take(), timeout)
+        except TimeoutError:
+            raise TimeoutError(_none_ready(timeout)) from None
+
+    def close(self) -> None:
+        """Closes those that are ready or starting; those that were given out are their users'. May be called again."""
+        for sandbox in self._filler.shut():
+            sandbox.close()
+        _wait.run(self._filler.settled())
+
+    async def aclose(self) -> None:
+        """As `close`."""
+        for sandbox in self._filler.shut():
+            await sandbox.aclose()
+        await _wait.arun(self._filler.settled())
+
+    def __enter__(self) -> Self:
+        """Is itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Closes it."""
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        """Is itself."""
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Closes it."""
+        await self.aclose()
+
+
+class SandboxPool(BasePool[Sandbox]):
+    r"""Hands out sandboxes that are started already, clean ones: each is new, and was used by nobody.
+
+    For evals and rollouts that want many, one after the other. Threads and event loops may share it; a forked child can't use it.
+    It starts sandboxes in threads.
+
+    Example:
+        >>> with SandboxPool(2, open_files=1024) as pool:
+        ...     with pool.get() as sandbox:
+        ...         sandbox.run("echo clean").stdout
+        b'clean\n'
+    """
+
+    _make = Sandbox
+
+
+def _none_ready(timeout: float | None) -> str:
+    return f"no sandbox was ready within {timeout:g} s"
+
+
+def _close_quietly(sandbox: Sandbox) -> None:
+    try:
+        sandbox.close()
+    except SandboxError:
+        return  # its server is gone, and it with that
