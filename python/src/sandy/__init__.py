@@ -43,6 +43,7 @@ from sandy._results import (
     WriteResult,
 )
 from sandy._sandbox import Sandbox
+from sandy._sandbox_info import SandboxInfo
 from sandy._shell import Shell
 from sandy._spawned import Process
 from sandy._usage import Usage
@@ -83,6 +84,7 @@ __all__ = [
     "SandboxError",
     "SandboxFileError",
     "SandboxGoneError",
+    "SandboxInfo",
     "SandboxPool",
     "SandboxStartError",
     "Shell",

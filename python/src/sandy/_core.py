@@ -1,12 +1,10 @@
-"""The life of a sandbox: how it starts, what it is, how a program runs commands in it and moves files, how it ends."""
+"""The arguments of a sandbox, and how a program runs commands in it and moves files."""
 
 from __future__ import annotations
 
 import os
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sandy import _exec, _streams
 from sandy._arguments import (
@@ -20,32 +18,26 @@ from sandy._arguments import (
     encode_word,
     wrong_type,
 )
-from sandy._errors import PolicyError, ProtocolError, SandboxError, SandboxGoneError, SandboxStartError
+from sandy._create import check_kept
+from sandy._errors import PolicyError, SandboxError, SandboxGoneError
 from sandy._exchange import request, start
 from sandy._exec import Command, OnOutput, Stdin, encode_env
+from sandy._life import DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, Life
 from sandy._outcome import Outcome
-from sandy._place import Place, decode_path
 from sandy._policy import Amount, StrPath, build_limits, build_policy, policy_file
-from sandy._process import Serve, current_serve
-from sandy._processes import Processes
 from sandy._questions import OnRequest, answer_requests
 from sandy._usage import Usage, to_usage
-from sandy._wire import split_args
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
-    from sandy._exchange import Exchange, Reply
+    from sandy._exchange import Exchange
     from sandy._streams import LocalFile
 
 T = TypeVar("T")
 
-DEFAULT_TIMEOUT = 30 * 60
-DEFAULT_MAX_OUTPUT = 1_048_576
-CREATE_PATIENCE = 120.0
+_NO_POLICY = b'{"version": 1}'
 
 
-class SandboxCore(Processes):
+class SandboxCore(Life):
     """All of a sandbox but the operations of a model, which are in `sandy.Sandbox`."""
 
     def __init__(
@@ -80,6 +72,10 @@ class SandboxCore(Processes):
         tmp_size: Amount | None = None,
         log_size: Amount | None = None,
         best_effort: bool | None = None,
+        keep: bool = False,
+        name: str | None = None,
+        idle_timeout: Amount | None = None,
+        id: str | None = None,  # noqa: A002 - as it is called everywhere
     ) -> None:
         """Starts a sandbox.
 
@@ -120,6 +116,13 @@ class SandboxCore(Processes):
             tmp_size: Size of `/tmp`, of `/var/tmp`, and of `/dev/shm`.
             log_size: Bytes of output that are kept of each process that was spawned: 1 MiB by default, at most `"256M"`.
             best_effort: Start also where the machine can't enforce a limit that was given; `degraded` then names it.
+            keep: Whether it outlives this object and this process: `attach` finds it again, `remove` ends it. It has a server of
+                its own.
+            name: A name for one that is kept, to be used as its id is: letters, digits, `.`, `_` and `-`.
+            idle_timeout: Ends one that is kept when nobody has asked it for anything for so long, as `"30m"` or seconds. Its
+                workspace stays.
+            id: Goes on with the workspace of a kept one that has stopped, which keeps its id; without other arguments with its
+                policy too.
 
         Raises:
             SandboxStartError: If it can't start on this machine; the text says why and how to fix that. PolicyError, which is
@@ -129,6 +132,7 @@ class SandboxCore(Processes):
         """
         self._timeout = check_seconds(timeout)
         self._keep = check_keep(max_output_bytes)
+        kept = check_kept(check_flag("keep", keep), name, idle_timeout, id)
         limits: dict[str, Amount | bool | None] = {
             "memory": memory,
             "swap": swap,
@@ -167,82 +171,12 @@ class SandboxCore(Processes):
             files.clear()
         if on_request is not None and not callable(on_request):
             raise wrong_type("on_request", on_request, "a callable that takes a str and returns a str")
-        self._serve, created = _create((document, *files), asks=on_request is not None)
-        self._place = created.place
-        self._degraded = created.degraded
-        self._published = created.published
-        self._closed = False
+        resumes_as_it_was = id is not None and document == _NO_POLICY
+        self._begin(() if resumes_as_it_was else (document, *files), kept, asks=on_request is not None)
         if on_request is not None:
             answer_requests(self._serve, self._place.id, on_request)
-        self._finalizer = weakref.finalize(self, self._serve.close_in_background, self._place.id)
-        # At exit the server's end takes all sandboxes at once.
-        self._finalizer.atexit = False
-
-    # What it is.
-
-    @property
-    def workspace(self) -> str:
-        """Where the workspace is inside: the working directory of commands."""
-        return self._place.workspace
-
-    @property
-    def home(self) -> str:
-        """The home directory inside."""
-        return self._place.home
-
-    @property
-    def closed(self) -> bool:
-        """Whether `close` was called."""
-        return self._closed
-
-    def __repr__(self) -> str:
-        """Names the class, the sandbox, and whether it is closed."""
-        return f"<{type(self).__module__}.{type(self).__qualname__} {self._place.id}{' closed' if self._closed else ''}>"
-
-    # How it ends.
-
-    def close(self) -> None:
-        """Ends every process in it and removes its private files. May be called again."""
-        if self._finalizer.detach() is None:
-            return
-        self._closed = True
-        try:
-            self._serve.run(request(start("close", sandbox=self._place.id)))
-        except SandboxGoneError:
-            return  # what is gone is closed
-
-    async def aclose(self) -> None:
-        """As `close`."""
-        if self._finalizer.detach() is None:
-            return
-        self._closed = True
-        try:
-            await self._serve.arun(request(start("close", sandbox=self._place.id)))
-        except SandboxGoneError:
-            return
-
-    def __enter__(self) -> Self:
-        """Is itself."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Closes it."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        """Is itself."""
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Closes it."""
-        await self.aclose()
 
     # The network.
-
-    @property
-    def published(self) -> Mapping[int, int]:
-        """Where this machine has what `publish` names, at 127.0.0.1: `{3000: 49152}`."""
-        return self._published
 
     def allow_domain(self, *rules: str) -> None:
         """Lets more be reached from now on: names, `*.name`, with `:port`, as in `allow_domains`. It ends an equal denial.
@@ -471,38 +405,3 @@ class SandboxCore(Processes):
             stdin=stdin,
             on_output=on_output,
         )
-
-
-class _Created(NamedTuple):
-    """What the program says of a new sandbox."""
-
-    place: Place
-    degraded: tuple[str, ...]
-    published: Mapping[int, int]
-
-
-def _create(words: tuple[bytes, ...], *, asks: bool) -> tuple[Serve, _Created]:
-    serve = current_serve()
-    try:
-        reply = serve.run(request(start("create", words, patience=CREATE_PATIENCE, asks=asks or None)))
-        # "start" is for what this machine lacks, and "policy" for what is wrong wherever it runs.
-        if reply.error == "policy":
-            raise PolicyError.from_text(reply.detail)
-        if reply.error is not None:
-            raise SandboxStartError.from_text(reply.detail or f"the sandbox: {reply.error}")
-        return serve, _parse_created(reply)
-    except SandboxGoneError as error:
-        raise SandboxStartError("the sandbox", str(error), "sandy doctor shows what this machine lacks") from error
-
-
-def _parse_created(reply: Reply) -> _Created:
-    identity, degraded, strings = reply.end.get("sandbox"), reply.end.get("degraded", []), split_args(reply.last)
-    if not isinstance(identity, str) or not isinstance(degraded, list) or len(strings) != 2:  # noqa: PLR2004 - as in the protocol
-        msg = f"an impossible answer to create: {reply.end!r}"
-        raise ProtocolError(msg)
-    published = reply.end.get("published", {})
-    if not isinstance(published, dict) or not all(key.isdecimal() and type(value) is int for key, value in published.items()):
-        msg = f"published is {published!r}"
-        raise ProtocolError(msg)
-    ports = MappingProxyType({int(key): value for key, value in published.items()})
-    return _Created(Place(identity, *map(decode_path, strings)), tuple(map(str, degraded)), ports)

@@ -23,11 +23,11 @@ from sandy._server import Server
 from sandy._wire import VERSION
 
 if TYPE_CHECKING:
-    from sandy._exchange import Exchange
+    from sandy._exchange import Exchange, Reply
 
 T = TypeVar("T")
 
-_HELLO_PATIENCE: Final = 30.0
+HELLO_PATIENCE: Final = 30.0
 _EXIT_PATIENCE: Final = 5.0
 _END_PATIENCE: Final = 0.5
 _STDERR_TAIL: Final = 2_000
@@ -58,14 +58,11 @@ class Serve(Server):
         """
         try:
             with self._control_lock:
-                reply = self._control.run(request(start("hello", patience=_HELLO_PATIENCE, version=VERSION)))
+                reply = self._control.run(request(start("hello", patience=HELLO_PATIENCE, version=VERSION)))
         except SandboxGoneError as error:
             why = str(self.explained(error))
             raise SandboxStartError("sandy serve", why, "sandy doctor shows what this machine lacks") from error
-        if reply.error is not None or reply.end.get("version") != VERSION:
-            other = reply.end.get("version", "another version")
-            why = f"speaks protocol version {other}, this package speaks {VERSION}"
-            raise SandboxStartError("the program sandy", why, "install the same version of both")
+        check_version(reply)
 
     def shut_down(self) -> None:
         """Ends the server and with it all its sandboxes, and waits a little until they are cleaned up."""
@@ -124,6 +121,18 @@ class Serve(Server):
         return SandboxGoneError(text)
 
 
+def check_version(hello: Reply) -> None:
+    """Looks at the answer to `hello`.
+
+    Raises:
+        SandboxStartError: If the program speaks another version.
+    """
+    if hello.error is not None or hello.end.get("version") != VERSION:
+        other = hello.end.get("version", "another version")
+        why = f"speaks protocol version {other}, this package speaks {VERSION}"
+        raise SandboxStartError("the program sandy", why, "install the same version of both")
+
+
 def _pass_descriptor(control: Connection, descriptor: int) -> Exchange[None]:
     control.send_descriptor({"op": "connect"}, descriptor)
     frame = yield from receive()
@@ -166,13 +175,22 @@ def spawn_serve() -> Serve:
     Raises:
         SandboxStartError: If the program is not found or can't be executed.
     """
+    return Serve(*start_program("serve"))
+
+
+def start_program(*words: str) -> tuple[socket.socket, subprocess.Popen[bytes], int]:
+    """Starts `sandy` with these words and `--fd N`, where N is a socket; the other end, the child, and a file with its stderr.
+
+    Raises:
+        SandboxStartError: As for `spawn_serve`.
+    """
     program = find_sandy()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     stderr = os.memfd_create("sandy-serve-stderr")
     try:
         with theirs:
             child = subprocess.Popen(  # noqa: S603 - found by find_sandy, arguments are ours
-                [program, "serve", "--fd", str(theirs.fileno())],
+                [program, *words, "--fd", str(theirs.fileno())],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -184,7 +202,7 @@ def spawn_serve() -> Serve:
         ours.close()
         os.close(stderr)
         raise SandboxStartError(str(program), error.strerror or str(error)) from error
-    return Serve(ours, child, stderr)
+    return ours, child, stderr
 
 
 def _shut_down_at_exit() -> None:

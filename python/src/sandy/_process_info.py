@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from sandy._errors import ProtocolError
 from sandy._place import decode_path
+from sandy._sandbox_info import to_time
 
 if TYPE_CHECKING:
     from sandy._exchange import Reply
     from sandy._outcome import Outcome
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ def to_info(reply: Reply, command: tuple[str, ...], outcome: Outcome | None = No
         ProtocolError: If they make no sense.
     """
     try:
-        started = _EPOCH + timedelta(milliseconds=reply.number("started_ms"))
+        started = to_time(reply.number("started_ms"))
     except OverflowError:
         msg = f"started_ms is {reply.end.get('started_ms')!r}"
         raise ProtocolError(msg) from None

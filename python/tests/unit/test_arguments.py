@@ -58,6 +58,13 @@ CONSTRUCTOR: list[tuple[str, Any, str]] = [
         for value in (True, b"1", [1])
     ],
     ("best_effort", "yes", "True or False"),
+    ("keep", "yes", "True or False"),
+    ("id", 5, "id must be a str"),
+]
+# Of a sandbox that is kept; without that they are a ValueError.
+KEPT: list[tuple[str, Any, str]] = [
+    ("name", 5, "name must be a str"),
+    ("idle_timeout", [1], "idle_timeout must be a number of seconds"),
 ]
 
 
@@ -69,9 +76,17 @@ def test_the_constructor(serve: FakeServe, name: str, value: Any, wanted: str) -
     assert serve.requests("create") == []
 
 
+@pytest.mark.parametrize(("name", "value", "wanted"), KEPT)
+def test_the_constructor_of_kept_ones(name: str, value: Any, wanted: str) -> None:
+    with pytest.raises(TypeError, match=wanted):
+        Sandbox(keep=True, **{name: value})
+    with pytest.raises(ValueError, match=f"{name} is for a sandbox that is kept"):
+        Sandbox(**{name: value})
+
+
 def test_every_keyword_of_the_constructor_is_checked() -> None:
     parameters = [p.name for p in inspect.signature(Sandbox).parameters.values()]
-    assert set(parameters) == {name for name, _, _ in CONSTRUCTOR}
+    assert set(parameters) == {name for name, _, _ in CONSTRUCTOR + KEPT}
 
 
 METHODS: list[tuple[Callable[[Any], Any], str]] = [

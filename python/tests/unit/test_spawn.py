@@ -33,7 +33,7 @@ def test_what_a_failing_program_says_is_told(stub: pathlib.Path) -> None:
 
 
 def test_a_program_that_hangs_is_ended(stub: pathlib.Path, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    monkeypatch.setattr(_process, "_HELLO_PATIENCE", 0.3)
+    monkeypatch.setattr(_process, "HELLO_PATIENCE", 0.3)
     write(stub, f"echo $$ > {tmp_path}/pid; exec sleep 100")
     before = time.monotonic()
     with pytest.raises(SandboxStartError, match="no answer within"):
