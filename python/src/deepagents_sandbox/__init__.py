@@ -34,6 +34,7 @@ from deepagents.backends.protocol import (
 )
 
 from deepagents_sandbox._pool import SandboxPool
+from deepagents_sandbox._provider import Provider
 from deepagents_sandbox._sandbox import Sandbox
 from sandy import (
     Chunk,
@@ -83,6 +84,7 @@ __all__ = [
     "ProcessInfo",
     "ProcessNotFoundError",
     "ProtocolError",
+    "Provider",
     "ReadResult",
     "Reason",
     "Sandbox",

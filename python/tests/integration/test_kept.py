@@ -97,7 +97,7 @@ def test_stop_and_go_on(made: list[str], marker: str, processes: Callable[[], li
     other = Sandbox.attach(name)
     first.stop()
     assert not processes()
-    with pytest.raises(SandboxGoneError, match=f"Sandbox\\(id='{first.id}'\\) goes on"):
+    with pytest.raises(SandboxGoneError):  # its server says that it was stopped, or is gone too
         other.run("true")
     info = next(info for info in Sandbox.list() if info.id == first.id)
     assert (info.running, info.name) == (False, name)
