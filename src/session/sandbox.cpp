@@ -337,6 +337,10 @@ asio::awaitable<Result<void>> Sandbox::handshake(std::chrono::seconds start_limi
   asio::steady_timer limit(executor_, start_limit);
   // Bubblewrap's end too: where it is killed, a child of its may hold the agent's socket, and wait for ever.
   auto outcome = co_await (channel_->read() || limit.async_wait(kNoError) || ended_.async_wait(asio::posix::descriptor_base::wait_read, kNoError));
+  // Asio also wakes who waits for a descriptor that took the place of one that was just closed, as a bus that ended: it runs.
+  while (outcome.index() == 2 && bubblewrap_runs()) {
+    outcome = co_await (channel_->read() || limit.async_wait(kNoError) || ended_.async_wait(asio::posix::descriptor_base::wait_read, kNoError));
+  }
   if (outcome.index() == 1) {
     ::kill(launched_.pid, SIGKILL);
     co_return fail("sandbox", "did not answer within " + std::to_string(start_limit.count()) + " s");

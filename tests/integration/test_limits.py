@@ -271,7 +271,7 @@ def test_limits_change_all_or_not(client: Callable[..., Any]) -> None:
     with tempfile.TemporaryDirectory(dir=f"/run/user/{os.geteuid()}") as name:
         script = f"""
 import pathlib
-with Sandbox({name!r}, memory="64M", timeout=60) as box:
+with Sandbox(workspace={name!r}, memory="64M", timeout=60) as box:
     touch = ["python3", "-c", {TOUCH!r}, "100"]
     try: said = box.set_limits(memory="256M", cpus=0.5, io_write="5M")
     except PolicyError as error: said = str(error)

@@ -31,18 +31,17 @@ def test_many_sandboxes(client: Callable[..., Any]) -> None:
     before = failed_units()
     script = f"""
 import pathlib
-seen, codes = 0, []
+seen, codes = [], []
 def one(number):
     with Sandbox(memory="64M", pids=40, timeout=60) as box:
         code = box.run(["python3", "-c", "bytearray(200 << 20)"] if number % 5 == 4 else "sleep 300 & exit 3").exit_code
         codes.append(code)
-        global seen
-        seen += len(list(pathlib.Path("/sys/fs/cgroup/user.slice").rglob(f"sandy-{{box.id}}.scope")))
+        seen.extend(pathlib.Path("/sys/fs/cgroup/user.slice").rglob(f"sandy-{{box.id}}.scope"))
 for first in range(0, {MANY}, 4):
     threads = [threading.Thread(target=one, args=(number,)) for number in range(first, min(first + 4, {MANY}))]
     for thread in threads: thread.start()
     for thread in threads: thread.join()
-show([seen, codes.count(3), codes.count(137)])
+show([len(seen), codes.count(3), codes.count(137)])
 """
     seen, ended, killed = client(script, timeout=60 + 10 * MANY)
     assert seen == MANY, "the control: each had its scope"

@@ -16,10 +16,10 @@ def test_all_at_once(sandy: Cli, client: Callable[..., Any], on_disk: pathlib.Pa
     io = 'io_read="20M", io_write="4M", ' if "io" in delegated else ""
     script = f"""
 said = {{}}
-with Sandbox({str(on_disk)!r}, memory="64M", swap=0, cpus=0.5, pids=30, {io}wall_time=900, open_files=64, file_size="8M", tmp_size="4M", timeout=100) as box:
+with Sandbox(workspace={str(on_disk)!r}, memory="64M", swap=0, cpus=0.5, pids=30, {io}wall_time=900, open_files=64, file_size="8M", tmp_size="4M", timeout=100) as box:
     def run(name, command, **more):
         ended = box.run(command, **more)
-        said[name] = [ended.reason, ended.exit_code, ended.limits_hit, ended.output.decode()]
+        said[name] = [ended.reason, ended.exit_code, ended.limits_hit, (ended.stdout + ended.stderr).decode()]
     run("nothing", "echo fine")
     run("memory", ["python3", "-c", "bytearray(200 << 20)"])
     run("processes", "i=0; while [ $i -lt 50 ]; do sleep 3 & i=$((i + 1)); done; true")
@@ -68,7 +68,7 @@ def test_neighbours(client: Callable[..., Any]) -> None:
     script = """
 hog = "while True:\\n    try: held = [bytearray(8 << 20) for _ in range(100)]\\n    except MemoryError: pass"
 bad = [Sandbox(memory="64M", pids=40, cpus=0.5, timeout=6) for _ in range(3)]
-with Sandbox(memory="64M", network={"mode": "allowlist", "allow": ["nowhere.example"]}, timeout=100) as good:
+with Sandbox(memory="64M", allow_domains=["nowhere.example"], timeout=100) as good:
     commands = ["f() { f | f & }; f; sleep 60", ["python3", "-c", hog], "for i in 1 2 3 4; do (while :; do :; done) & done; sleep 60"]
     ends = {}
     threads = [threading.Thread(target=lambda n=n: ends.update({n: bad[n].run(commands[n])})) for n in range(3)]
