@@ -13,8 +13,10 @@
 namespace sandy::cli {
 namespace {
 
-// Leaves the caller behind: its process, its session, its directory.
-bool leave_caller() {
+constexpr int kSocket = 3;
+
+// Leaves the caller behind: its process, its session, its directory, and what it has open (a lock would stay locked, a pipe open). `fd` stays, as kSocket.
+bool leave_caller(int fd) {
   const pid_t child = ::fork();
   if (child < 0) return false;
   if (child > 0) ::_exit(0);
@@ -23,6 +25,7 @@ bool leave_caller() {
     const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
     if (null) ::dup2(null.get(), number);
   }
+  if (::dup2(fd, kSocket) < 0 || ::close_range(kSocket + 1, ~0U, 0) != 0 || ::fcntl(kSocket, F_SETFD, FD_CLOEXEC) != 0) return false;
   host::prepare_for_children();
   return ::chdir("/") == 0;
 }
@@ -34,14 +37,14 @@ int serve(int fd, bool keep) {
     print_error({"--fd " + std::to_string(fd), "is no stream socket", "a client program starts `sandy serve`, not a person"});
     return kUsage;
   }
-  if (keep && !leave_caller()) {
+  if (keep && !leave_caller(fd)) {
     print_error({"--keep", errno_text(errno), ""});
     return kCouldNotStart;
   }
   boost::asio::io_context io(1);
   session::Server server(io);
   auto run = keep ? &session::Server::run_kept : &session::Server::run;
-  boost::asio::co_spawn(io, (server.*run)(UniqueFd(fd)), boost::asio::detached);
+  boost::asio::co_spawn(io, (server.*run)(UniqueFd(keep ? kSocket : fd)), boost::asio::detached);
   io.run();
   return 0;
 }

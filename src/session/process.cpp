@@ -6,6 +6,7 @@
 namespace sandy::session {
 namespace {
 
+constexpr std::size_t kLongestWord = 64;  // of the protocol's
 constexpr std::size_t kGiveBackStep = wire::kWindowBytes / 4;  // less is not worth a frame
 
 const char* name_of(OutputStream stream) { return stream == OutputStream::out ? "stdout" : "stderr"; }
@@ -192,8 +193,13 @@ void Process::describe_start(wire::Json& out) const {
 }
 
 wire::Json Process::description() const {
-  wire::Json out = end_ ? *end_ : wire::Json::object();
-  for (const char* key : {"denials", "more_denials", "limit_notes", "omitted"}) out.erase(key);
+  wire::Json out = wire::Json::object();
+  // The agent may have put anything there; a list is no place for it.
+  for (const char* key : {"reason", "error", "code", "signal", "core", "errno", "wall_ms", "user_ms", "system_ms", "max_rss_kib", "memory_peak", "cpu_us", "throttled_us", "oom_kills"}) {
+    const auto found = end_ ? end_->find(key) : wire::Json::const_iterator();
+    if (!end_ || found == end_->end() || !(found->is_number() || found->is_boolean() || (found->is_string() && found->get_ref<const std::string&>().size() < kLongestWord))) continue;
+    out[key] = *found;
+  }
   describe_start(out);
   out["offset"] = log_.end();
   if (!end_) out["running"] = true;
@@ -250,8 +256,13 @@ const std::vector<std::shared_ptr<Process>>& Processes::all() {
 
 void Processes::sweep() {
   std::erase_if(processes_, [](const auto& process) { return process->could_not_start(); });
-  auto ended = static_cast<std::size_t>(std::ranges::count_if(processes_, [](const auto& process) { return process->ended(); }));
-  std::erase_if(processes_, [&](const auto& process) { return process->ended() && ended > kMaxEnded && ended-- > 0; });
+  std::size_t ended = 0, bytes = 0;
+  for (std::size_t i = processes_.size(); i-- > 0;) {
+    if (!processes_[i]->ended()) continue;
+    bytes += processes_[i]->kept_bytes();
+    // One at least, however large its log may be.
+    if (++ended > kMaxEnded || (ended > 1 && bytes > kMaxEndedBytes)) processes_.erase(processes_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
 }
 
 }  // namespace sandy::session

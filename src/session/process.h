@@ -44,6 +44,7 @@ class Process : public EventSink, public std::enable_shared_from_this<Process> {
   const std::string& words() const { return words_; }
   bool ended() const { return end_.has_value(); }
   bool could_not_start() const { return ended() && !started_; }
+  std::size_t kept_bytes() const { return static_cast<std::size_t>(log_.end() - log_.begin()); }
   // For a list: the fields of `started`, and those of its end.
   wire::Json description() const;
 
@@ -94,7 +95,8 @@ class Process : public EventSink, public std::enable_shared_from_this<Process> {
 // The processes of one sandbox.
 class Processes {
  public:
-  static constexpr std::size_t kMaxEnded = 64;
+  // Of those that have ended: the last ones, as many as have no more output together.
+  static constexpr std::size_t kMaxEnded = 64, kMaxEndedBytes = 16 << 20;
 
   std::shared_ptr<Process> start(const std::shared_ptr<Sandbox>& sandbox, wire::Json header, std::string payload, std::string words);
   std::shared_ptr<Process> find(std::uint64_t number) const;

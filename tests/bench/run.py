@@ -221,6 +221,7 @@ BENCHMARKS: dict[str, Callable[[], Iterator[tuple[str, dict[str, float], str]]]]
     "streaming": processes.streaming,
     "terminal_echo": processes.terminal_echo,
     "at_once": processes.at_once,
+    "pool": processes.pool,
     "network_throughput": network.throughput,
     "network_connection": network.connection_time,
     "network_many": network.many_connections,
@@ -237,13 +238,15 @@ def main() -> int:
     if unknown := set(options.names) - set(BENCHMARKS):
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
     results = []
+    load = os.getloadavg()[0]  # what else the machine does, before this
     for name in options.names or BENCHMARKS:
         for title, figures, target in BENCHMARKS[name]():
             shown = "  ".join(f"{key} {value:.3f}" if isinstance(value, float) else f"{key} {value}" for key, value in figures.items())
             print(f"{title:45} {shown}  (target {target})", flush=True)
             results.append({"benchmark": name, "title": title, "target": target, **figures})
     if options.json:
-        options.json.write_text(json.dumps({"cores": os.cpu_count(), "results": results}, indent=2) + "\n")
+        machine = {"cores": os.cpu_count(), "kernel": f"Linux {os.uname().release}", "date": time.strftime("%Y-%m-%d"), "load": load}
+        options.json.write_text(json.dumps(machine | {"results": results}, indent=2) + "\n")
     return 0
 
 

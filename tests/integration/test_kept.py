@@ -323,6 +323,15 @@ def test_a_path_longer_than_a_sockets_address(sandy: Cli, kept: Keeper, tmp_path
     kept.sandy.call("rm", "-f", "a").ok()
 
 
+def test_it_holds_nothing_of_its_callers_open(kept: Keeper, tmp_path: pathlib.Path) -> None:
+    """A lock of the shell's that made it is free when the shell has ended."""
+    lock = tmp_path / "lock"
+    script = f'exec 9>"{lock}"; flock -n 9 && exec "{kept.sandy.program}" create --private-workspace --name a'
+    made = subprocess.run(["sh", "-c", script], env=kept.sandy.env, cwd=kept.sandy.workspace, capture_output=True, text=True, timeout=60, check=True)
+    assert made.stdout.strip() == kept.list()[0]["id"]
+    subprocess.run(["flock", "-n", lock, "true"], check=True)
+
+
 def test_a_time_limit_ends_it(kept: Keeper) -> None:
     kept.create("--name", "a", "--wall-time", "1")
     start = time.monotonic()
