@@ -49,9 +49,10 @@ class Worker(threading.Thread):
             try:
                 operation(self.sandbox or self.renew())
                 self.done[operation.__name__] += 1
-            except ShellEndedError:
-                self.done["shell was killed"] += 1
             except (SandboxError, OSError) as error:
+                if operation == self.shell and (isinstance(error, ShellEndedError) or "the shell ended when it started" in str(error)):
+                    self.done["shell was killed"] += 1  # the shell alone
+                    continue
                 # Killed under our hands, or its server was. OSError: of connections to a port that a sandbox published.
                 self.done[f"{operation.__name__} was cut off"] += 1
                 if self.sandbox is not None and self.alive(self.sandbox):
