@@ -181,8 +181,9 @@ Result<SandboxDirectory> SandboxDirectory::adopt(const StateDirectory& state, co
   UniqueFd parent(::fcntl(state.fd(), F_DUPFD_CLOEXEC, 3));
   if (!parent) return fail(what, errno_text(errno));
   out.fd_.reset(::openat(parent.get(), out.name_.c_str(), kDirectory));
+  if (out.fd_ && !lock(out.fd_.get())) return fail(what, "it runs already", "attach to it");
+  // Looked at under the lock: somebody may have been removing it.
   if (!out.fd_ || ::faccessat(out.fd_.get(), kRecord, F_OK, 0) != 0) return fail(what, "no sandbox of this id was kept", "sandy ps --all lists them");
-  if (!lock(out.fd_.get())) return fail(what, "it runs already", "attach to it");
   out.parent_ = std::move(parent);
   return out;
 }

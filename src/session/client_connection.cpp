@@ -15,7 +15,10 @@ namespace {
 constexpr std::size_t kShownWords = 4'096;  // of a process, in a list
 constexpr std::uint64_t kMaxIdle = 366ULL * 24 * 3600 * 1000;
 
-bool is_follow_up(std::string_view op) {
+// `signal` is also a request, for a process that nobody here is attached to.
+bool is_follow_up(const wire::Frame& frame) {
+  if (frame.header.contains("sandbox")) return false;
+  const auto op = frame.op();
   return op == "data" || op == "eof" || op == "credit" || op == "cancel" || op == "signal" || op == "resize" || op == "drain";
 }
 
@@ -29,7 +32,7 @@ asio::awaitable<void> ClientConnection::run() {
   while (true) {
     auto frame = co_await channel_->read();
     if (!frame) break;
-    if (is_follow_up(frame->op())) {
+    if (is_follow_up(*frame)) {
       if (active_ && active_->client_id == frame->id) {
         const auto sandbox = active_->sandbox;
         sandbox->follow(active_->agent_id, std::move(frame->header), std::move(frame->payload));

@@ -138,6 +138,75 @@ TEST_F(StateDirectoryTest, SweepIsNotLedAway) {
   EXPECT_TRUE(directory.exists("outside/file"));
 }
 
+TEST_F(StateDirectoryTest, WhatIsKeptStaysUntilItIsRemoved) {
+  auto state = open();
+  {
+    auto sandbox = SandboxDirectory::make(state, "one", std::nullopt);
+    ASSERT_TRUE(sandbox);
+    ASSERT_TRUE(sandbox->directory("root"));
+    ASSERT_TRUE(sandbox->keep("first"));
+    ASSERT_TRUE(sandbox->keep("record"));
+    const auto kept = state.kept();
+    ASSERT_EQ(kept.size(), 1U);
+    EXPECT_EQ(kept[0].id, "one");
+    EXPECT_EQ(kept[0].record, "record");
+    EXPECT_TRUE(kept[0].running);
+    EXPECT_FALSE(state.remove_kept("one")) << "it runs";
+    EXPECT_FALSE(SandboxDirectory::adopt(state, "one", std::nullopt)) << "it runs";
+  }
+  state.sweep();
+  ASSERT_EQ(state.kept().size(), 1U);
+  EXPECT_FALSE(state.kept()[0].running);
+  {
+    auto again = SandboxDirectory::adopt(state, "one", std::nullopt);
+    ASSERT_TRUE(again) << again.error().text();
+    EXPECT_TRUE(state.kept()[0].running);
+  }
+  ASSERT_TRUE(state.remove_kept("one"));
+  EXPECT_FALSE(there("one"));
+  EXPECT_TRUE(state.kept().empty());
+  EXPECT_FALSE(state.remove_kept("one"));
+  EXPECT_FALSE(SandboxDirectory::adopt(state, "one", std::nullopt));
+}
+
+TEST_F(StateDirectoryTest, WhatIsDiscardedGoes) {
+  const auto state = open();
+  {
+    auto sandbox = SandboxDirectory::make(state, "one", std::nullopt);
+    ASSERT_TRUE(sandbox->keep("record"));
+    sandbox->discard();
+  }
+  EXPECT_FALSE(there("one"));
+}
+
+TEST_F(StateDirectoryTest, OneThatWasNeverKeptIsNotAdopted) {
+  const auto state = open();
+  abandon(state, "dead");
+  EXPECT_FALSE(SandboxDirectory::adopt(state, "dead", std::nullopt));
+  EXPECT_TRUE(state.kept().empty());
+}
+
+TEST_F(StateDirectoryTest, OnlyTheWorkspaceIsLeftAndNoLinkInItsPlace) {
+  const auto state = open();
+  directory.make("outside/file", "x");
+  auto sandbox = SandboxDirectory::make(state, "one", std::nullopt);
+  const std::string root = "state/sandy/sandbox-one/root/";
+  directory.make(root + "work/space/file", "x");
+  directory.make(root + "tmp/file", "x");
+  directory.link(root + "bin", directory.at("outside"));
+  ASSERT_TRUE(sandbox->leave_only("root", "/work/space"));
+  EXPECT_TRUE(directory.exists(root + "work/space/file"));
+  EXPECT_FALSE(directory.exists(root + "tmp"));
+  EXPECT_FALSE(directory.exists(root + "bin"));
+  directory.make_directory(root + "way");
+  directory.link(root + "way/there", directory.at("outside"));
+  ASSERT_TRUE(sandbox->leave_only("root", "/way/there"));
+  EXPECT_FALSE(directory.exists(root + "way")) << "a link on the way";
+  EXPECT_FALSE(directory.exists(root + "work"));
+  EXPECT_TRUE(directory.exists("outside/file"));
+  EXPECT_TRUE(sandbox->leave_only("none", "/w"));
+}
+
 // The lock is the living process's, whoever else has the directory open.
 TEST_F(StateDirectoryTest, TheLockEndsWithItsHolder) {
   auto state = open();
