@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from sandy import _kept_server
 from sandy._arguments import check_keep, check_seconds, check_text
+from sandy._closing import Closing
 from sandy._create import Keep, create, create_kept, describe
 from sandy._errors import SandboxError, SandboxGoneError
 from sandy._exchange import request, start
@@ -17,8 +18,6 @@ from sandy._processes import Processes
 from sandy._sandbox_info import SandboxInfo, to_time
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from sandy._create import Created
     from sandy._server import Server
 
@@ -26,7 +25,7 @@ DEFAULT_TIMEOUT: Final = 30 * 60
 DEFAULT_MAX_OUTPUT: Final = 1_048_576
 
 
-class Life(Processes):
+class Life(Processes, Closing):
     """A sandbox's beginning and end."""
 
     _published: Mapping[int, int]
@@ -129,22 +128,6 @@ class Life(Processes):
         self._check_kept("remove")
         await self._acall(request(start("close", sandbox=self._place.id)))
         self.close()
-
-    def __enter__(self) -> Self:
-        """Is itself."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Closes it."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        """Is itself."""
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Closes it."""
-        await self.aclose()
 
     # Those that are kept.
 

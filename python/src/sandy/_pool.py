@@ -6,17 +6,17 @@ import os
 import threading
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from sandy import _wait
 from sandy._arguments import check_count
+from sandy._closing import Closing
 from sandy._errors import SandboxError, SandboxGoneError
 from sandy._progress import Progress
 from sandy._sandbox import Sandbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
     from sandy._wait import Operation
 
@@ -158,7 +158,7 @@ class _Filler(Generic[S]):
             parked.wake()
 
 
-class BasePool(Generic[S]):
+class BasePool(Closing, Generic[S]):
     """A pool of any class of sandboxes; a subclass names it."""
 
     _make: ClassVar[Callable[..., Any]]
@@ -240,22 +240,6 @@ class BasePool(Generic[S]):
         for sandbox in self._filler.shut():
             await sandbox.aclose()
         await _wait.arun(self._filler.settled())
-
-    def __enter__(self) -> Self:
-        """Is itself."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Closes it."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        """Is itself."""
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Closes it."""
-        await self.aclose()
 
 
 class SandboxPool(BasePool[Sandbox]):

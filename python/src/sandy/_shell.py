@@ -10,18 +10,17 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from sandy import _process_requests, _shell_script, _wait
 from sandy._arguments import check_keep, check_seconds, check_text, encode_word, wrong_type
+from sandy._closing import Closing
 from sandy._errors import SandboxError, ShellEndedError
 from sandy._exec import Command, run_command
 from sandy._kept import KeptOutput
 from sandy._outcome import TIMED_OUT, Outcome
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from sandy._chunk import Chunk
     from sandy._exchange import Exchange
     from sandy._exec import Ended, OnOutput
@@ -60,7 +59,7 @@ class _Run:
         )
 
 
-class Shell:
+class Shell(Closing):
     r"""A shell whose directory, variables, functions, aliases and options stay from one `run` to the next.
 
     `Sandbox.shell` makes it: bash where the sandbox has that, and sh otherwise, interactive but without a terminal. Commands read
@@ -214,22 +213,6 @@ class Shell:
             return
         finally:
             self._process.close()
-
-    def __enter__(self) -> Self:
-        """Is itself."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Closes it."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        """Is itself."""
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Closes it."""
-        await self.aclose()
 
     # Within the package.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from sandy import _process_requests, _wait
 from sandy._arguments import check_count, encode_text, wrong_type
 from sandy._channel import Channel
+from sandy._closing import Closing
 from sandy._errors import ProcessNotFoundError, SandboxError
 from sandy._exchange import Reply
 from sandy._kept import KeptOutput
@@ -17,7 +18,6 @@ from sandy._stream_state import StreamState
 
 if TYPE_CHECKING:
     from datetime import datetime
-    from types import TracebackType
 
     from sandy._chunk import Chunk, Log
     from sandy._connection import Connection
@@ -34,7 +34,7 @@ MAX_CELLS: Final = 65_535
 """Rows, and columns, that a terminal can have."""
 
 
-class Process:
+class Process(Closing):
     r"""A process in a sandbox: its output as it comes, its input, its end. `Sandbox.spawn` and `Sandbox.process` make it.
 
     Iterating gives pieces of output until the process has ended, with `for` or with `async for`. Who stops reading holds up the
@@ -260,22 +260,6 @@ class Process:
     async def aclose(self) -> None:
         """As `close`, which does not wait for anything."""
         self._channel.close()
-
-    def __enter__(self) -> Self:
-        """Is itself."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Closes this view; the process goes on."""
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        """Is itself."""
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Closes this view; the process goes on."""
-        self.close()
 
     # Within the package.
 
