@@ -249,6 +249,7 @@ class SandboxPool(BasePool[Sandbox]):
     It starts sandboxes in threads.
 
     Example:
+        >>> from sandy import SandboxPool
         >>> with SandboxPool(2, open_files=1024) as pool:
         ...     with pool.get() as sandbox:
         ...         sandbox.run("echo clean").stdout

@@ -71,6 +71,7 @@ class Shell(Closing):
     is not told with the outcome of a run.
 
     Example:
+        >>> from sandy import Sandbox
         >>> with Sandbox() as sandbox, sandbox.shell() as shell:
         ...     shell.run("cd /tmp; name=x").exit_code
         ...     shell.run("echo $PWD $name").stdout

@@ -45,6 +45,7 @@ class Process(Closing):
     that reaches. `kill` ends it, and so does the end of the sandbox, which lives as long as this object at least.
 
     Example:
+        >>> from sandy import Sandbox
         >>> with Sandbox() as sandbox, sandbox.spawn(["cat"], stdin="pipe") as process:
         ...     process.write(b"hello\n")
         ...     next(iter(process))
