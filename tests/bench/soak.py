@@ -118,14 +118,17 @@ class Worker(threading.Thread):
             self.check(got == right or b"Killed" in got, (len(got), len(right), outcome))
 
     def killed_process(self, sandbox: Sandbox) -> None:
-        with sandbox.spawn("trap '' TERM; (setsid sleep 600 &); while :; do echo line; done") as process:
+        mark = self.random.randrange(100_000, 1_000_000)
+        with sandbox.spawn(f"trap '' TERM; (setsid sleep 600.{mark} &); while :; do echo line; done") as process:
             pieces = iter(process)
             for _ in range(self.random.randrange(5)):
                 self.check(set(next(pieces, b"line\n")) <= set(b"lineKilld\n"), "other bytes")
             process.kill()
             outcome = process.wait(60)
             self.check(outcome.reason == "cancelled" or self.was_killed(outcome.signal), outcome)
-        left = sandbox.run("ps -e -o args= | grep -c '[s]leep 600'")
+        if outcome.reason != "cancelled":
+            return  # the killer's: what it had started goes on, as of every process that ends by itself
+        left = sandbox.run(f"ps -e -o args= | grep -c '[s]leep 600.{mark}'")
         self.check(left.stdout == b"0\n" or self.was_killed(left.signal), left)
 
     def background(self, sandbox: Sandbox) -> None:
