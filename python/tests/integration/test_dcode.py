@@ -101,7 +101,7 @@ def test_dcodes_own_code_makes_reuses_and_deletes(
     setup = tmp_path / "setup.sh"
     setup.write_text("echo made by ${SETUP_WORD} > made\n")
     monkeypatch.setenv("SETUP_WORD", "dcode")
-    with factory.create_sandbox("sandy", setup_script_path=str(setup), params={"open_files": 77}) as backend:
+    with factory.create_sandbox("sandy", setup_script_path=str(setup), params={"open_files": 77, "idle_timeout": 60}) as backend:
         made.append(backend.id)
         assert isinstance(backend, Sandbox)
         with factory.create_sandbox("sandy", sandbox_id=backend.id) as again:
