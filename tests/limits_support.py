@@ -62,8 +62,20 @@ def left_behind() -> list[str]:
     return units + groups
 
 
+def processes_below(groups: list[str]) -> list[str]:
+    """For a message: what still is in those of these that are paths of control groups."""
+    out = []
+    for group in groups:
+        for file in pathlib.Path(group).rglob("cgroup.procs") if group.startswith("/") else ():
+            for pid in file.read_text().split():
+                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                wchan = pathlib.Path(f"/proc/{pid}/wchan").read_text()
+                out.append(f"{file.parent.name}: {pid} {words.strip()[-120:]} ({wchan})")
+    return out
+
+
 def wait_until_gone() -> None:
     deadline = time.monotonic() + 20
     while (left := left_behind()) and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert not left
+    assert not left, (left, processes_below(left))

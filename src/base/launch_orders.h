@@ -8,6 +8,7 @@
 
 namespace sandy {
 
+// Without words: nothing is to be started, and it ends at once. Where the other end is closed without a head, it ends a little later (launcher/orders.cpp).
 struct LaunchOrdersHead {
   std::uint32_t descriptors = 0, word_bytes = 0;
 };

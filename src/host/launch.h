@@ -21,7 +21,7 @@ struct LaunchedSandbox {
   pid_t pid = -1;         // of bubblewrap, our child
   UniqueFd pidfd;         // readable when it has ended
   UniqueFd agent;         // our end of the agent's socket
-  std::unique_ptr<WaitingLauncher> waiting;  // where the plan has control groups: it starts nothing before it is given `orders`, and ends where this is destroyed
+  std::unique_ptr<WaitingLauncher> waiting;  // where the plan has control groups: it starts nothing before it is given `orders`
   LaunchOrders orders;
   UniqueFd network;       // where the plan has a network: the sockets that listen there come over it (launcher/network.h)
   UniqueFd messages;      // read end of the launcher's and bubblewrap's stderr

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -70,10 +69,13 @@ Result<std::unique_ptr<WaitingLauncher>> WaitingLauncher::start() {
 }
 
 WaitingLauncher::~WaitingLauncher() {
+  if (child_.pid >= 0) forget_child(child_.pid);
+}
+
+void WaitingLauncher::dismiss() {
+  const LaunchOrdersHead nothing;
+  (void)send_packet(orders_.get(), &nothing, sizeof nothing, nullptr, 0);
   orders_.reset();
-  if (child_.pid < 0) return;
-  while (::waitpid(child_.pid, nullptr, 0) < 0 && errno == EINTR) {}
-  forget_child(child_.pid);
 }
 
 Child WaitingLauncher::take() {

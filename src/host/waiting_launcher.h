@@ -20,14 +20,16 @@ struct LaunchOrders {
 class WaitingLauncher {
  public:
   static Result<std::unique_ptr<WaitingLauncher>> start();
-  // It ends, without having started anything, and is waited for; unless take() has taken it.
+  // It ends by itself, without having started anything, once what was asked for around it is there, or isn't to come any more; nobody waits for that.
   ~WaitingLauncher();
   WaitingLauncher(const WaitingLauncher&) = delete;
   WaitingLauncher& operator=(const WaitingLauncher&) = delete;
 
   pid_t pid() const { return child_.pid; }
-  // Its end is another's to wait for. It still waits, and ends where this one is destroyed.
+  // Its end is another's to wait for.
   Child take();
+  // It ends at once: nothing is still to be made around it.
+  void dismiss();
   UniqueFd take_messages() { return std::move(messages_); }  // read end of its stderr, and bubblewrap's
   // It goes on, and this one is of no more use.
   Result<void> give(LaunchOrders orders);

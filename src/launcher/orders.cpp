@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <time.h>
 
 #include "base/launch_orders.h"
 #include "launcher/die.h"
@@ -16,12 +17,30 @@ namespace {
   die("its orders");
 }
 
+// Its caller is gone, and may have asked systemd to put it into a scope. A process that has ended is taken for put there all the same, and a scope that nothing was
+// ever in stays for ever: so it goes only once it is in one, or none will come any more.
+[[noreturn]] void end_in_scope() {
+  constexpr int kTurns = 150;
+  const timespec pause{.tv_sec = 0, .tv_nsec = 20'000'000};
+  for (int turn = 0; turn < kTurns; ++turn) {
+    char text[4'096];
+    const int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+    const ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    if (fd >= 0) close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char* const scope = strstr(text, "/sandy-");
+    if (scope != nullptr && strstr(scope, ".scope") != nullptr) break;
+    nanosleep(&pause, nullptr);
+  }
+  _exit(1);
+}
+
 // One packet, of at least a byte.
 size_t receive(int socket, msghdr* message) {
   ssize_t n = 0;
   while ((n = recvmsg(socket, message, 0)) < 0 && errno == EINTR) {}
   if (n < 0) die("its orders");
-  if (n == 0) _exit(1);  // its caller is gone, or doesn't want it any more
+  if (n == 0) end_in_scope();
   if ((message->msg_flags & MSG_TRUNC) != 0) die_of_nonsense();
   return static_cast<size_t>(n);
 }
@@ -64,7 +83,8 @@ int receive_descriptors(int socket, int next) {
 
 char** take_orders(int socket, int* count) {
   LaunchOrdersHead head;
-  if (receive_bytes(socket, &head, sizeof head) != sizeof head || head.word_bytes == 0) die_of_nonsense();
+  if (receive_bytes(socket, &head, sizeof head) != sizeof head) die_of_nonsense();
+  if (head.word_bytes == 0) _exit(1);
   const int end = kFirstDescriptor + static_cast<int>(head.descriptors);
   const int high = fcntl(socket, F_DUPFD_CLOEXEC, end);
   if (high < 0) die("its descriptors");

@@ -101,7 +101,7 @@ asio::awaitable<Result<std::shared_ptr<Sandbox>>> Sandbox::start(asio::any_io_ex
   if (early) {
     if (auto entered = co_await self->enter_cgroup(std::move(early->cgroup)); !entered) {
       // It ends by itself.
-      self->launched_.waiting.reset();
+      if (self->launched_.waiting) self->launched_.waiting->dismiss();
       self->launched_.agent.reset();
       co_await self->wait_for_exit(kExitLimit);
       host::remove_placeholders(self->planned_.plan.hidden_sockets);

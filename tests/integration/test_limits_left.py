@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from limits_support import cgroups, client, left_behind, wait_until_gone  # noqa: F401
-from support import REPOSITORY, USUAL_PATH, processes_with
+from support import REPOSITORY, USUAL_PATH, Cli, processes_with
 
 MANY = int(os.environ.get("SANDY_LIMITED_SANDBOXES", "20"))
 KILLS = int(os.environ.get("SANDY_LIMITED_KILLS", "3"))
@@ -88,3 +88,11 @@ def test_a_server_that_is_killed_in_the_midst(programs: pathlib.Path, home: path
         client.wait()
     wait_until_gone()
     assert failed_units() == before and processes_with("5" + mark) == []
+
+
+def test_starts_that_are_given_up(sandy: Cli) -> None:
+    # The scope is asked for before it is known whether there is anything to start. At all times of that, as it is short.
+    for turn in range(8):
+        got = sandy.sh("true", "--memory", "64M", "--read", f"/nonexistent/{turn}")
+        assert got.status == 125 and "/nonexistent" in got.error, got
+    wait_until_gone()

@@ -23,6 +23,7 @@ with Sandbox(workspace={str(on_disk)!r}, memory="64M", swap=0, cpus=0.5, pids=30
     run("nothing", "echo fine")
     run("memory", ["python3", "-c", "bytearray(200 << 20)"])
     run("processes", "i=0; while [ $i -lt 50 ]; do sleep 3 & i=$((i + 1)); done; true")
+    while box.stats().processes: time.sleep(0.2)
     run("time", "sleep 60", timeout=1)
     run("cpu", "for i in 1 2 3; do (j=0; while [ $j -lt 60000 ]; do j=$((j + 1)); done) & done; wait")
     run("files", ["python3", "-c", "import os\\nheld = []\\ntry:\\n  while True: held.append(os.open('/dev/null', 0))\\nexcept OSError as error: print(len(held) < 64, error.strerror)"])
