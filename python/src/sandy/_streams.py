@@ -7,7 +7,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, TypeAlias
 
@@ -16,6 +16,7 @@ from sandy._errors import SandboxFileError, SandboxGoneError
 from sandy._exchange import Reply, request, start
 from sandy._exec import error_sentence, is_binary_file, read_pieces
 from sandy._files import store_stream
+from sandy._progress import Progress
 from sandy._texts import transfer_error
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ def upload(place: Place, local: LocalFile, remote: str) -> Exchange[int]:
         OSError: If the local file can't be read.
     """
     raw = _remote(place, remote)
-    with _source(local) as (file, mode):
-        reply = yield from store_stream(place, raw, read_pieces("local", file), mode)
+    with _source(local) as (file, mode), _progress_of("uploading", file) as counted:
+        reply = yield from store_stream(place, raw, counted(read_pieces("local", file)), mode)
     _check(remote, reply)
     return reply.number("bytes")
 
@@ -68,6 +69,29 @@ def _check(remote: str, reply: Reply) -> None:
         raise SandboxGoneError(error_sentence(reply))
     if reply.error is not None:
         raise SandboxFileError(remote, transfer_error(reply))
+
+
+@contextmanager
+def _progress_of(what: str, file: IO[bytes]) -> Iterator[Callable[[Iterator[bytes]], Iterator[bytes]]]:
+    """Tells a terminal, in MiB, how much of a regular file has been passed on."""
+    try:
+        total = os.fstat(file.fileno()).st_size >> 20
+    except (AttributeError, OSError, ValueError):
+        total = 0  # a file object that is none of the system's
+    progress = Progress(f"{what} (MiB)", total)
+
+    def counted(pieces: Iterator[bytes]) -> Iterator[bytes]:
+        done = 0
+        for piece in pieces:
+            yield piece
+            before, done = done >> 20, done + len(piece)
+            if before < done >> 20 < total:
+                progress.update(done >> 20)
+
+    try:
+        yield counted
+    finally:
+        progress.end()
 
 
 @contextmanager

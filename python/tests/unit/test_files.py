@@ -4,6 +4,7 @@ import io
 import os
 import pathlib
 import struct
+import sys
 import tracemalloc
 from typing import Any
 
@@ -15,7 +16,7 @@ from fake_serve import FakeServe, Handler, Request
 
 from deepagents_sandbox import Sandbox
 from sandy import Sandbox as PlainSandbox
-from sandy import SandboxFileError, SandboxGoneError
+from sandy import SandboxFileError, SandboxGoneError, _progress
 
 
 def fails(error: str, **fields: Any) -> Handler:
@@ -361,6 +362,32 @@ def test_uploads_of_any_size(serve: FakeServe, size: int, tmp_path: pathlib.Path
     got.clear()
     assert sandbox.upload(io.BytesIO(data), "/f") == size
     assert got == data
+
+
+def test_the_progress_of_an_upload_on_a_terminal_only(
+    serve: FakeServe, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def handler(request: Request) -> None:
+        while request.header.get("more") and (frame := request.next()).header["op"] != "eof":
+            request.event("credit", bytes=len(frame.data))
+        request.end(bytes=0)
+
+    serve.on["write"] = handler
+    (tmp_path / "f").write_bytes(bytes(3_300_000))
+    sandbox = Sandbox()
+    line = "\r\x1b[Ksandy: uploading (MiB): {} of 3"
+    for terminal, patience, right in (
+        (True, 0.0, line.format(1) + line.format(2) + "\r\x1b[K"),
+        (False, 0.0, ""),
+        (True, 60.0, ""),
+    ):
+        stream = io.StringIO()
+        monkeypatch.setattr(stream, "isatty", [False, True][terminal].__bool__)
+        monkeypatch.setattr(_progress, "PATIENCE", patience)
+        monkeypatch.setattr(sys, "stderr", stream)
+        sandbox.upload(tmp_path / "f", "/f")
+        sandbox.upload(io.BytesIO(b"x"), "/f")
+        assert stream.getvalue() == right
 
 
 def test_streams_take_constant_memory(serve: FakeServe, tmp_path: pathlib.Path) -> None:
