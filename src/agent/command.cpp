@@ -406,6 +406,8 @@ asio::awaitable<void> Command::run(std::uint64_t timeout_ms) {
     could_not_start(exec_errno_, chdir_failed_);
     co_return;
   }
+  // Killed before its program was run: it has started all the same, and ended so.
+  if (stream_ && !std::exchange(told_start_, true)) agent_.channel().post(wire::event(id_, "started"));
   Frames frames;
   wire::Json fields = result();
   if (!killed_.empty()) fields["killed"] = printable(killed_);

@@ -41,7 +41,7 @@ asio::awaitable<int> attach(asio::io_context& io, const AttachOptions& options, 
   header["process"] = number;
   (*client)->relay(relay, std::move(header), {});
   const Json end = co_await relay->run(*client);
-  if (end.value("detached", false)) {
+  if (relay->detached()) {
     note("left process " + std::to_string(number) + " alone");
     co_return 0;
   }

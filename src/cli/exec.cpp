@@ -31,10 +31,8 @@ asio::awaitable<int> detached(std::shared_ptr<KeptClient> client, const Relay& r
   header["op"] = "spawn";
   header["stdin"] = "none";
   header["merge"] = true;
-  bool started = false;
   const auto on_event = [&](wire::Frame event) {
     if (event.ev() != "started") return;
-    started = true;
     std::printf("%llu\n", static_cast<unsigned long long>(event.number("process", 0)));
     std::fflush(stdout);
     ::_exit(0);  // it goes on; whatever else it says is not for us
@@ -44,7 +42,9 @@ asio::awaitable<int> detached(std::shared_ptr<KeptClient> client, const Relay& r
     print_error({"the sandbox", "its server is gone", ""});
     co_return kCouldNotStart;
   }
-  co_return status_of(end->header, options, options.cwd, 0);
+  const int status = status_of(end->header, options, options.cwd, 0);
+  if (status == 0) print_error({"the sandbox", "its agent broke the protocol", ""});
+  co_return status == 0 ? kCouldNotStart : status;
 }
 
 asio::awaitable<int> exec(asio::io_context& io, const ExecOptions& options, const RelayOptions& relayed) {

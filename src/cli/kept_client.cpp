@@ -86,7 +86,7 @@ int run_in_loop(const std::function<asio::awaitable<int>(asio::io_context&)>& ve
 
 Error error_of(const Json& end) {
   const std::string detail = end.value("detail", ""), word = end.value("error", "");
-  return {"the sandbox", detail.empty() ? word : detail, ""};
+  return {"the sandbox", printable(detail.empty() ? word : detail), ""};
 }
 
 namespace {
@@ -109,6 +109,9 @@ asio::awaitable<int> end_each(asio::io_context& io, const std::vector<std::strin
         if (!remove) header["stop"] = true;
         auto ended = co_await (*client)->request(std::move(header));
         if (!ended) done = fail("sandbox " + kept->record.id, "its server is gone");
+        if (ended && ended->header.contains("error")) done = std::unexpected(error_of(ended->header));
+        // Somebody else may have been stopping it.
+        if (const auto left = session::find_kept(kept->record.id); done && remove && left && !left->running) done = session::remove_kept(kept->record.id);
       }
     } else if (remove) {
       done = session::remove_kept(kept->record.id);

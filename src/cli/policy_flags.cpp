@@ -49,7 +49,7 @@ void PolicyFlags::add_to(CLI::App& verb) {
   verb.add_option("--write", write_, "Show this host path, writable (repeatable)")->group(files)->type_name("PATH")->allow_extra_args(false);
   verb.add_option("--deny", deny_, "Hide this path below a shown one (repeatable)")->group(files)->type_name("PATH")->allow_extra_args(false);
   verb.add_option("--workspace", workspace_, "Writable directory (default: the current one)")->group(files)->type_name("DIR");
-  verb.add_option("--mount", mount_, "Where the sandbox sees the workspace (default: its own path)")->group(files)->type_name("PATH");
+  verb.add_option("--mount", mount_, "Where the sandbox sees the workspace (default: its own path; of a private one /workspace)")->group(files)->type_name("PATH");
   verb.add_flag("--private-workspace", private_workspace_, "An empty workspace that is thrown away")->group(files);
   verb.add_flag("--unsafe-broad-workspace", unsafe_broad_workspace_, "Let /, your home directory and the like be writable")->group(files);
   verb.add_option("--allow-domain", allow_domains_, "Let this be reached, NAME or *.NAME, or with :PORT (default: 80 and 443) (repeatable)")->group(network)->type_name("NAME")->allow_extra_args(false);
@@ -87,7 +87,8 @@ Result<void> PolicyFlags::add_workspace(policy::FilesystemDraft& filesystem, con
   if (private_workspace_) {
     if (workspace_) return fail("--private-workspace", "contradicts --workspace", "give one of the two");
     if (workspace.path) return fail("--private-workspace", "contradicts the policy file's " + workspace.path->key + ": \"" + printable(workspace.path->value) + "\"", "leave the option out, or change the file");
-    return set(workspace.mode, "private", "--private-workspace");
+    if (auto r = set(workspace.mode, "private", "--private-workspace"); !r) return r;
+    return set(workspace.mount, mount_, "--mount");
   }
   if (workspace_ || (!workspace.path && !workspace.mode)) {
     const bool first = !workspace.path;

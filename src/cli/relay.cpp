@@ -172,7 +172,7 @@ void Relay::cancel(int signal) {
   if (cancelled_by_ != 0) return;
   cancelled_by_ = signal;
   // A process that goes on without us is not ended for our sake.
-  if (options_.detachable) return end_here({{"ev", "end"}, {"detached", true}});
+  if (options_.detachable) return leave();
   link_->follow(wire::request("cancel"), {});
   give_up_after(kEndGrace);
 }
@@ -192,6 +192,11 @@ asio::awaitable<void> Relay::give_up() {
   if (error || ended_) co_return;
   Json end{{"ev", "end"}, {"error", "no_sandbox"}, {"detail", "the sandbox did not end it when told to"}};
   end_here(std::move(end));
+}
+
+void Relay::leave() {
+  detached_ = true;
+  end_here({{"ev", "end"}});
 }
 
 void Relay::end_here(Json end) {
@@ -245,7 +250,7 @@ asio::awaitable<void> Relay::relay_input() {
     if (n <= 0) break;
     std::string keys(buffer.data(), static_cast<std::size_t>(n));
     if (options_.detachable && tty_ && take_detach_keys(keys)) {
-      end_here({{"ev", "end"}, {"detached", true}});
+      leave();
       co_return;
     }
     window_ -= std::min(window_, keys.size());

@@ -47,7 +47,7 @@ class Relay : public session::EventSink, public std::enable_shared_from_this<Rel
   std::string request_payload() const;
   void on_event(wire::Frame event) override;
 
-  // The command's `end`, after all of its output was written; {"detached": true} where its user has left it alone.
+  // The command's `end`, after all of its output was written.
   asio::awaitable<wire::Json> run(std::shared_ptr<CommandLink> link);
 
   // Asks at the terminal, one question after another. The answer is what is typed next, and not the command's. Numbers as in Sandbox::OnQuestion.
@@ -57,6 +57,8 @@ class Relay : public session::EventSink, public std::enable_shared_from_this<Rel
   int cancelled_by() const { return cancelled_by_; }
   // Why output could not be written, other than that nobody reads it: an errno value, or 0.
   int output_error() const { return output_error_; }
+  // Its user has left it alone: run() returned for that.
+  bool detached() const { return detached_; }
 
  private:
   void take_start(const wire::Frame& event);
@@ -67,6 +69,7 @@ class Relay : public session::EventSink, public std::enable_shared_from_this<Rel
   bool take_detach_keys(std::string& keys);
   void cancel(int signal);
   void give_up_after(std::chrono::milliseconds limit);
+  void leave();
   void end_here(wire::Json end);
   asio::awaitable<void> give_up();
   asio::awaitable<void> cancel_later();
@@ -86,7 +89,7 @@ class Relay : public session::EventSink, public std::enable_shared_from_this<Rel
   bool giving_up_ = false;
   std::size_t window_ = wire::kWindowBytes;
   Output out_, err_;
-  bool ended_ = false;
+  bool ended_ = false, detached_ = false;
   int cancelled_by_ = 0, output_error_ = 0;
 };
 

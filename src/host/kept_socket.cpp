@@ -22,7 +22,12 @@ constexpr std::string_view kSuffix = ".socket";
 constexpr int kBacklog = 64;
 
 std::vector<std::string> directories(const std::string& state) {
+  // One for each state directory: what one of them doesn't know of is no left-over of its own.
+  struct stat st{};
+  std::string name = "unknown";
+  if (::stat(state.c_str(), &st) == 0) name = std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);
   auto out = kept_socket_directories();
+  for (auto& path : out) path += "/" + name;
   out.push_back(state + "/sockets");
   return out;
 }
@@ -95,8 +100,13 @@ bool peer_is_ours(int socket) {
 
 void sweep_kept_sockets(const std::string& state, const std::vector<std::string>& ids) {
   for (const auto& path : directories(state)) {
-    DIR* stream = ::opendir(path.c_str());
-    if (stream == nullptr) continue;
+    const int directory = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st{};
+    DIR* stream = directory >= 0 && ::fstat(directory, &st) == 0 && st.st_uid == ::geteuid() ? ::fdopendir(directory) : nullptr;
+    if (stream == nullptr) {
+      if (directory >= 0) ::close(directory);
+      continue;
+    }
     while (const dirent* entry = ::readdir(stream)) {
       const std::string_view name = entry->d_name;
       if (!name.ends_with(kSuffix) || std::ranges::find(ids, name.substr(0, name.size() - kSuffix.size())) != ids.end()) continue;

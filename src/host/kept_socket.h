@@ -14,7 +14,7 @@ struct KeptSocket {
   std::string path;
 };
 
-// $XDG_RUNTIME_DIR/sandy, /run/user/UID/sandy, or `state`/sockets: the first that is ours alone or can be made so. The socket's mode is 0600. Nobody else may listen under
+// A directory for `state` in $XDG_RUNTIME_DIR/sandy or /run/user/UID/sandy, or `state`/sockets: the first that is ours alone or can be made so. The socket's mode is 0600. Nobody else may listen under
 // this id.
 Result<KeptSocket> listen_kept(const std::string& id, const std::string& state);
 // Where that may be, but in `state`.

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/launch_orders.h"
@@ -12,6 +13,7 @@
 #include "host/path_resolver.h"
 #include "host/programs.h"
 #include "host/spawn.h"
+#include "plan/path_text.h"
 
 namespace sandy::host {
 namespace {
@@ -44,6 +46,22 @@ Result<UniqueFd> open_slot(const plan::SandboxPlan& plan, const plan::FdSlot& sl
   return fail("plan", "a slot of no known kind");
 }
 
+// Commands write to what is below a private workspace, and could put a link there that leads the set-up of the sandbox which goes on with it astray, onto the host.
+Result<void> check_keepable(const plan::SandboxPlan& plan) {
+  const auto is_bound = [&](const plan::MountStep& step) { return step.dest == plan.workspace && step.kind == plan::MountStep::Kind::bind; };
+  if (std::ranges::any_of(plan.mounts, is_bound)) return {};
+  if (plan.root != plan::RootKind::private_directory) {
+    return fail("a sandbox that is kept", "its private workspace would be in memory at " + printable(plan.workspace) + ", and gone with its processes",
+                "mount it elsewhere, or leave filesystem.workspace.mount (--mount) out to have /workspace");
+  }
+  for (const auto& step : plan.mounts) {
+    if (!plan::is_below(step.dest, plan.workspace)) continue;
+    return fail("a sandbox that is kept", "its private workspace " + printable(plan.workspace) + " would have " + printable(step.dest) + " of the policy's in it",
+                "mount the workspace elsewhere (filesystem.workspace.mount, --mount), or work on a directory in place (--workspace)");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string& id, std::string_view seccomp, std::unique_ptr<WaitingLauncher> waiting, StatePlace place) {
@@ -66,6 +84,9 @@ Result<LaunchedSandbox> launch(const plan::SandboxPlan& plan, const std::string&
   auto mark = StartMark::make(*state, id);
   if (!mark) return std::unexpected(mark.error());
   launched.mark = std::move(*mark);
+  if (place != StatePlace::as_planned) {
+    if (auto checked = check_keepable(plan); !checked) return std::unexpected(checked.error());
+  }
   if (plan.root == plan::RootKind::private_directory || place != StatePlace::as_planned) {
     state->sweep();
     auto directory = place == StatePlace::adopted ? SandboxDirectory::adopt(*state, id, plan.host_ids) : SandboxDirectory::make(*state, id, plan.host_ids);

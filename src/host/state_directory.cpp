@@ -134,9 +134,9 @@ Result<void> StateDirectory::remove_kept(const std::string& id) const {
   return {};
 }
 
-Result<UniqueFd> StateDirectory::lock_kept() const {
+Result<UniqueFd> StateDirectory::lock_kept(bool waits) const {
   UniqueFd fd(::openat(fd_.get(), "kept.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!fd || ::flock(fd.get(), LOCK_EX) != 0) return fail(printable(path_ + "/kept.lock"), errno_text(errno));
+  if (!fd || ::flock(fd.get(), waits ? LOCK_EX : LOCK_EX | LOCK_NB) != 0) return fail(printable(path_ + "/kept.lock"), errno_text(errno));
   return fd;
 }
 
@@ -164,7 +164,8 @@ Result<SandboxDirectory> SandboxDirectory::make(const StateDirectory& state, con
   if (::mkdirat(parent.get(), out.name_.c_str(), 0700) != 0) return fail(what, errno_text(errno));
   out.parent_ = std::move(parent);
   out.fd_.reset(::openat(out.parent_.get(), out.name_.c_str(), kDirectory));
-  if (!out.fd_ || ::flock(out.fd_.get(), LOCK_EX | LOCK_NB) != 0) return fail(what, errno_text(errno));
+  // A sweep may have it for a moment.
+  if (!out.fd_ || !lock(out.fd_.get())) return fail(what, errno_text(errno));
   const UniqueFd ready(::openat(out.fd_.get(), "ready", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!ready) return fail(what, errno_text(errno));
   return out;

@@ -41,8 +41,8 @@ class StateDirectory {
   std::vector<Kept> kept() const;
   // Of one that doesn't run.
   Result<void> remove_kept(const std::string& id) const;
-  // Waits until nobody else has it: for whoever looks at all that are kept, to add another one.
-  Result<UniqueFd> lock_kept() const;
+  // For whoever looks at all that are kept, to add another one. Waits until nobody else has it, or fails.
+  Result<UniqueFd> lock_kept(bool waits = true) const;
 
  private:
   std::string path_;

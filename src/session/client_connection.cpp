@@ -54,7 +54,9 @@ asio::awaitable<void> ClientConnection::run() {
     handling_ = true;
     co_await handle(std::move(*frame));
     handling_ = false;
+    server_.note_use();
   }
+  if (busy()) server_.note_use();
   if (questions_) questions_->sandbox->set_on_question(Sandbox::OnQuestion(), this);
   questions_.reset();
   if (active_) active_->sandbox->abandon(active_->agent_id);
@@ -146,7 +148,8 @@ asio::awaitable<void> ClientConnection::create(const wire::Frame& frame) {
 asio::awaitable<void> ClientConnection::create_kept(const wire::Frame& frame) {
   const auto cut = frame.cut();
   const std::string name(frame.word("name")), resumed(frame.word("resume"));
-  if (!server_.may_keep()) co_return end_error(frame.id, "kept", "this sandy is not for a kept sandbox, or has one");
+  if (!server_.may_keep()) co_return end_error(frame.id, "kept", "this sandy is not for a kept sandbox, or has one, or makes one");
+  const auto making = server_.making();
   if (!cut || cut->args.size() > 3 || (cut->args.empty() && resumed.empty())) co_return end_error(frame.id, "policy", "create needs a policy, and may have its file, and an audit log");
   if (const auto ready = check_machine(); !ready) co_return end_error(frame.id, "start", ready.error().text());
   if (const auto checked = name.empty() ? Result<void>() : check_kept_name(name); !checked) co_return end_error(frame.id, "kept", checked.error().text());
@@ -337,6 +340,7 @@ void ClientConnection::on_process_event(wire::Json header, std::string payload) 
   if (header["ev"] == "end") {
     attached_.reset();
     server_.quiet().note();
+    server_.note_use();
   }
   std::vector<std::pair<wire::Json, std::string>> frames;
   frames.emplace_back(std::move(header), std::move(payload));
@@ -383,6 +387,7 @@ void ClientConnection::on_event(wire::Frame event) {
   if (event.ev() == "end") {
     active_.reset();
     server_.quiet().note();
+    server_.note_use();
   }
   std::vector<std::pair<wire::Json, std::string>> frames;
   frames.emplace_back(std::move(event.header), std::move(event.payload));

@@ -1,5 +1,7 @@
 #include "session/event_gate.h"
 
+#include <algorithm>
+
 namespace sandy::session {
 namespace {
 
@@ -29,7 +31,14 @@ bool EventGate::admit(const wire::Frame& event) {
   if (ev == "credit" || ev == "drained") {
     if (unanswered_ == 0) return false;
     --unanswered_;
-    return ev == "drained" ? event.header.size() == 2 : has_at_most(event, "bytes", &wire::Json::is_number_unsigned);
+    if (ev == "drained") return event.header.size() == 2;
+    if (!has_at_most(event, "bytes", &wire::Json::is_number_unsigned)) return false;
+    const auto bytes = event.number("bytes", 0);
+    if (bytes > not_credited()) return false;
+    const auto of_request = std::min<std::size_t>(request_, bytes);
+    request_ -= of_request;
+    data_ -= static_cast<std::size_t>(bytes) - of_request;
+    return true;
   }
   if (ev != "started" || started_) return false;
   started_ = true;

@@ -92,9 +92,7 @@ void sweep_kept(const host::StateDirectory& state) {
 Result<void> sweep_kept() {
   const auto state = host::StateDirectory::open();
   if (!state) return std::unexpected(state.error());
-  const auto lock = state->lock_kept();
-  if (!lock) return std::unexpected(lock.error());
-  sweep_kept(*state);
+  if (const auto lock = state->lock_kept(false)) sweep_kept(*state);
   return {};
 }
 

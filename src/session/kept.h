@@ -39,6 +39,7 @@ Result<void> remove_kept(const std::string& id);
 
 // Removes the sockets of those that don't run. `state` must be locked (lock_kept), so that none is made meanwhile.
 void sweep_kept(const host::StateDirectory& state);
+// As far as nobody has the lock, who does it then.
 Result<void> sweep_kept();
 
 // Letters, digits, '.', '_' and '-', the first a letter or digit, at most 63; and no id.

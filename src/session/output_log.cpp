@@ -6,6 +6,8 @@ namespace sandy::session {
 namespace {
 
 constexpr std::size_t kBlock = 65'536;  // small pieces are put together up to here
+constexpr std::size_t kBlockCost = 64;   // of each, however little it holds
+constexpr std::size_t kFewBlocks = 1'024;
 
 }  // namespace
 
@@ -22,7 +24,13 @@ void OutputLog::append(OutputStream stream, std::string bytes) {
 
 void OutputLog::trim(std::uint64_t needed) {
   begin_ = std::max(begin_, std::min(needed, end_ - std::min<std::uint64_t>(end_, limit_)));
-  while (!blocks_.empty() && blocks_.front().offset + blocks_.front().bytes.size() <= begin_) blocks_.pop_front();
+  const auto end_of_first = [&] { return blocks_.front().offset + blocks_.front().bytes.size(); };
+  // Outputs that alternate byte by byte have a block for each.
+  const std::size_t most = kFewBlocks + limit_ / kBlockCost;
+  while (!blocks_.empty() && (end_of_first() <= begin_ || (blocks_.size() > most && end_of_first() <= needed))) {
+    begin_ = std::max(begin_, end_of_first());
+    blocks_.pop_front();
+  }
 }
 
 void OutputLog::seal() {

@@ -11,7 +11,7 @@ namespace sandy::session {
 
 enum class OutputStream : unsigned char { out, err };
 
-// An offset counts the bytes of both streams, in the order in which they came. Memory: what is kept, and less than one more block.
+// An offset counts the bytes of both streams, in the order in which they came. Memory: some twice the limit at most, whatever comes, and what readers are waited for with.
 class OutputLog {
  public:
   // `limit`: bytes that are kept.

@@ -13,6 +13,7 @@
 #include "host/unix_sockets.h"
 #include "policy/json_reader.h"
 #include "policy/network.h"
+#include "session/command_result.h"
 #include "session/wire/configuration.h"
 
 namespace sandy::session {
@@ -27,6 +28,8 @@ constexpr auto kOrphanPatience = 100ms;
 constexpr std::size_t kMaxMessages = 8'192;
 constexpr std::size_t kMaxDenials = 50;  // that a command's end names
 constexpr std::size_t kMaxDenialBytes = 10'000;
+constexpr std::size_t kQueueSlack = 4 * wire::kWindowBytes;  // headers, frames without data
+constexpr std::size_t kLargestEnd = 32'768;  // of an end's header: others are to be added to it
 
 // Where directories are removed; started with the first one.
 asio::thread_pool& removal_pool() {
@@ -379,7 +382,7 @@ std::uint32_t Sandbox::add(wire::Json header, std::string payload, std::shared_p
   const auto op = header.find("op");
   open.is_command = op != header.end() && *op == "exec";
   if (open.is_command && audit_) open.words = command_words(header, payload);
-  open.gate.note_sent();
+  open.gate.note_request(payload.size());
   if (open.is_command && limits_) limits_->begin(id);
   open_[id] = std::move(open);
   std::vector<std::pair<wire::Json, std::string>> frames;
@@ -396,7 +399,7 @@ void Sandbox::follow(std::uint32_t id, wire::Json header, std::string payload) {
     const auto bytes = header.find("bytes");
     if (bytes != header.end() && bytes->is_number_unsigned()) it->second.gate.give_back(bytes->get<std::uint64_t>());
   } else if (op != header.end() && (*op == "data" || *op == "drain")) {
-    it->second.gate.note_sent();
+    it->second.gate.note_sent(payload.size());
   }
   header["id"] = id;
   std::vector<std::pair<wire::Json, std::string>> frames;
@@ -405,7 +408,11 @@ void Sandbox::follow(std::uint32_t id, wire::Json header, std::string payload) {
 }
 
 void Sandbox::abandon(std::uint32_t id) {
-  if (open_.erase(id) > 0 && alive()) channel_->post({{"id", id}, {"op", "cancel"}});
+  const auto it = open_.find(id);
+  if (it == open_.end()) return;
+  if (alive() && channel_->queued_bytes() > 0) ended_input_ += it->second.gate.not_credited();
+  open_.erase(it);
+  if (alive()) channel_->post({{"id", id}, {"op", "cancel"}});
 }
 
 asio::awaitable<void> Sandbox::read_events() {
@@ -432,17 +439,34 @@ bool Sandbox::wants_denials(const wire::Frame& event) const {
   return found != open_.end() && found->second.is_command;
 }
 
+// Whether it gives credit for, or ends, what it has not even read: with such an agent, what waits for it here would have no bound.
+bool Sandbox::answers_unread(const wire::Frame& event, const EventGate& gate) {
+  if (event.ev() != "credit" && event.ev() != "end") return false;
+  const auto queued = channel_->queued_bytes();
+  // Of a request that has ended, data may still be on its way until nothing is.
+  if (queued == 0) ended_input_ = 0;
+  if (event.ev() == "end" && queued > 0) ended_input_ += gate.data_not_credited();
+  if (queued <= kQueueSlack) return false;
+  std::size_t may_wait = ended_input_ + kQueueSlack;
+  for (const auto& [id, open] : open_) {
+    if (id != event.id || event.ev() != "end") may_wait += open.gate.not_credited();
+  }
+  return queued > may_wait;
+}
+
 void Sandbox::dispatch(wire::Frame event) {
   const auto it = open_.find(event.id);
   if (it == open_.end()) return;  // ended or abandoned
   const auto sink = it->second.sink;
-  if (!it->second.gate.admit(event)) {
+  if (!it->second.gate.admit(event) || answers_unread(event, it->second.gate)) {
     end_reason_ = "the sandbox was ended: its agent sent what it may not";
     alive_ = false;
     channel_->close();
     return;
   }
   if (event.ev() == "end") {
+    if (it->second.is_command) event.header = command_result(event.header);
+    if (event.header.dump().size() > kLargestEnd) event.header = {{"id", event.id}, {"ev", "end"}, {"error", "agent"}, {"detail", "the sandbox's agent said too much"}};
     // What it says of these is not the agent's to say.
     event.header.erase("denials");
     event.header.erase("more_denials");

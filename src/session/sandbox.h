@@ -140,6 +140,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   bool bubblewrap_runs();
   std::uint32_t add(wire::Json header, std::string payload, std::shared_ptr<EventSink> sink);
   void dispatch(wire::Frame event);
+  bool answers_unread(const wire::Frame& event, const EventGate& gate);
   Result<void> listen_for_published();
   Result<void> join_network();
   void on_network(const wire::Frame* event);
@@ -163,6 +164,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   std::map<std::uint16_t, std::uint16_t> published_;
   std::vector<host::LoopbackListener> published_listeners_;  // until the proxy has them
   std::uint32_t next_id_ = kFirstId;
+  std::size_t ended_input_ = 0;  // bytes of requests that have ended, which may still wait for the agent
   asio::posix::stream_descriptor ended_;  // bubblewrap's pidfd
   bool alive_ = false, closing_ = false, gone_ = false, timed_out_ = false;
   asio::steady_timer closed_, life_;

@@ -36,8 +36,8 @@ asio::awaitable<void> Server::close(std::string id, bool stop) {
   if (it == sandboxes_.end()) co_return;
   const auto sandbox = it->second.sandbox;
   if (!stop) sandbox->discard();
+  if (sandbox->alive()) remove_socket();
   co_await sandbox->close(stop ? "the sandbox was stopped" : "the sandbox was closed");
-  if (keeps_) remove_socket();
   sandboxes_.erase(id);
 }
 
@@ -91,6 +91,7 @@ asio::awaitable<void> Server::close_all(std::string reason) {
 void Server::keep(const std::shared_ptr<Sandbox>& sandbox, host::KeptSocket socket, std::chrono::milliseconds idle) {
   add(sandbox);
   note_use();
+  socket_ = socket.path;
   auto listening = accept_connections(std::move(socket.listener));
   asio::co_spawn(io_, std::move(listening), asio::detached);
   asio::co_spawn(
@@ -121,7 +122,11 @@ asio::awaitable<void> Server::watch_use(std::shared_ptr<Sandbox> sandbox, std::c
       if (connection->busy()) note_use();
     }
     const auto until = last_use_ + idle;
-    if (until <= std::chrono::steady_clock::now()) co_return co_await sandbox->close("the sandbox was not used for its idle timeout");
+    if (until <= std::chrono::steady_clock::now()) {
+      remove_socket();
+      co_await sandbox->close("the sandbox was not used for its idle timeout");
+      co_return;
+    }
     timer.expires_at(until);
     co_await timer.async_wait(kNoError);
   }
@@ -142,9 +147,9 @@ asio::awaitable<void> Server::let_answers_out() {
   }
 }
 
-// Its own, and those of others that were killed. (By name it could be one's that goes on with the sandbox already.)
+// While the sandbox has its state directory, nobody else can listen under its id: it is our own.
 void Server::remove_socket() {
-  if (auto swept = sweep_kept(); !swept) std::fprintf(stderr, "sandy: %s\n", swept.error().text().c_str());
+  if (!socket_.empty()) ::unlink(std::exchange(socket_, {}).c_str());
 }
 
 asio::awaitable<void> Server::run_kept(UniqueFd first) {
@@ -154,8 +159,12 @@ asio::awaitable<void> Server::run_kept(UniqueFd first) {
   asio::signal_set signals(io_, SIGTERM, SIGINT, SIGHUP);
   co_await (serve_first(connection) || over_.async_wait(kNoError) || signals.async_wait(kNoError));
   co_await let_answers_out();
+  for (const auto& [id, entry] : sandboxes_) {
+    if (entry.sandbox->alive()) remove_socket();
+  }
   co_await close_all("the sandbox's server was told to end");
-  remove_socket();
+  // One that ended by itself has left it. By its name alone it could be one's by now that goes on with the sandbox.
+  if (auto swept = sweep_kept(); !swept) std::fprintf(stderr, "sandy: %s\n", swept.error().text().c_str());
   io_.stop();
 }
 

@@ -38,7 +38,13 @@ class Server {
   asio::awaitable<void> close(std::string id, bool stop = false);
 
   // Whether it is for a kept sandbox, and has none yet.
-  bool may_keep() const { return keeps_ && sandboxes_.empty(); }
+  bool may_keep() const { return keeps_ && sandboxes_.empty() && making_.expired(); }
+  // While one of these is there, it makes one.
+  std::shared_ptr<void> making() {
+    auto out = std::make_shared<int>();
+    making_ = out;
+    return out;
+  }
   // Its one sandbox, which also listens at a socket from now on.
   void keep(const std::shared_ptr<Sandbox>& sandbox, host::KeptSocket socket, std::chrono::milliseconds idle);
   // Somebody has asked for something.
@@ -62,6 +68,8 @@ class Server {
   };
   std::map<std::string, Entry, std::less<>> sandboxes_;
   bool keeps_ = false;
+  std::weak_ptr<void> making_;
+  std::string socket_;  // of the kept sandbox
   asio::steady_timer over_{io_, asio::steady_timer::time_point::max()};  // the kept sandbox is
   std::chrono::steady_clock::time_point last_use_ = std::chrono::steady_clock::now();
 };

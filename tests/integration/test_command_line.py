@@ -167,3 +167,7 @@ def test_a_commands_words_are_left_alone(sandy: Cli, separator: list[str]) -> No
     words = ["[a,b]", '["x"]', "[]", "[", "]", "", "\x01", "\x01[x]", "-n", "--", "--read", "a=b", "%s", "{}", "'q'", "@file", "#no"]
     got = sandy.call("run", *separator, "printf", "<%s>", *words).ok()
     assert got.text == "".join(f"<{word}>" for word in words)
+
+
+def test_a_private_workspace_is_where_mount_says(sandy: Cli) -> None:
+    assert sandy.run("pwd", options=["--private-workspace", "--mount", "/work"]).ok().text == "/work\n"

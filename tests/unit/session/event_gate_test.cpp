@@ -16,8 +16,8 @@ wire::Frame event(const char* text, std::size_t payload = 0) {
 
 TEST(EventGate, TheEventsOfACommand) {
   EventGate gate;
-  gate.note_sent();
-  gate.note_sent();
+  gate.note_request(4);
+  gate.note_sent(6);
   EXPECT_TRUE(gate.admit(event(R"({"id": 1, "ev": "started", "pid": 7})")));
   EXPECT_TRUE(gate.admit(event(R"({"id": 1, "ev": "credit", "bytes": 10})")));
   EXPECT_TRUE(gate.admit(event(R"({"id": 1, "ev": "stdout"})", 5)));
@@ -50,7 +50,7 @@ TEST(EventGate, SmallEventsAreLimitedInNumber) {
 
 TEST(EventGate, EventsWithoutDataComeOnlyAsOftenAsTheRequesterSentSomething) {
   EventGate gate;
-  gate.note_sent();
+  gate.note_sent(5);
   EXPECT_TRUE(gate.admit(event(R"({"id": 1, "ev": "credit", "bytes": 1})")));
   EXPECT_FALSE(gate.admit(event(R"({"id": 1, "ev": "credit", "bytes": 1})")));
   EXPECT_TRUE(gate.admit(event(R"({"id": 1, "ev": "started"})")));
@@ -61,6 +61,18 @@ TEST(EventGate, EventsWithoutDataComeOnlyAsOftenAsTheRequesterSentSomething) {
   EXPECT_TRUE(gate.admit(event(R"({"id": 1, "ev": "drained"})")));
   EXPECT_FALSE(gate.admit(event(R"({"id": 1, "ev": "drained"})")));
   EXPECT_FALSE(gate.admit(event(R"({"id": 1, "ev": "stdout"})")));
+}
+
+TEST(EventGate, CreditIsForWhatWasSent) {
+  EventGate gate;
+  gate.note_request(10);
+  gate.note_sent(100);
+  gate.note_sent();
+  EXPECT_TRUE(gate.admit(event(R"({"id": 1, "ev": "credit", "bytes": 60})")));
+  EXPECT_EQ(gate.not_credited(), 50U);
+  EXPECT_EQ(gate.data_not_credited(), 50U);
+  EXPECT_TRUE(gate.admit(event(R"({"id": 1, "ev": "credit", "bytes": 50})")));
+  EXPECT_FALSE(gate.admit(event(R"({"id": 1, "ev": "credit", "bytes": 1})")));
 }
 
 TEST(EventGate, NothingAfterTheEnd) {

@@ -53,6 +53,18 @@ TEST(OutputLog, KeepsTheLastBytesAndWhatIsNeeded) {
   EXPECT_EQ(log.begin(), log.end() - 4);
 }
 
+// Each change of the stream costs memory too.
+TEST(OutputLog, OutputsThatAlternateAreBoundedAsWell) {
+  OutputLog log(64'000'000);
+  for (int i = 0; i < 3'000'000; ++i) {
+    log.append(i % 2 == 0 ? OutputStream::out : OutputStream::err, "x");
+    log.trim(UINT64_MAX);
+  }
+  EXPECT_EQ(log.end(), 3'000'000U);
+  EXPECT_EQ(log.end() - log.begin(), 1'024U + 1'000'000U);
+  EXPECT_EQ(log.at(log.begin(), 5).bytes, "x");
+}
+
 TEST(OutputLog, WithoutALimitsRoomNothingIsKept) {
   OutputLog log(0);
   log.append(OutputStream::out, "abc");
