@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from sandy._errors import SandboxError
+from sandy._exchange import request, start
 
 if TYPE_CHECKING:
     from sandy._exchange import Exchange
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from sandy._server import Server
 
 T = TypeVar("T")
+
+ALIVE_PATIENCE: Final = 10.0
+"""Seconds that a server has to say whether a sandbox runs."""
 
 
 class Connected:
@@ -45,6 +49,11 @@ class Connected:
     def _alive(self) -> bool:
         """Whether it may be used, as far as is known without asking."""
         return not self._closed and self._serve.usable
+
+    def _ask_alive(self) -> Exchange[bool]:
+        """Whether it runs, says the server."""
+        reply = yield from request(start("describe", patience=ALIVE_PATIENCE, sandbox=self._place.id))
+        return reply.error is None
 
     def _check_open(self) -> None:
         if self._closed:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
 from sandy import _wait
 from sandy._arguments import check_count
@@ -63,7 +64,7 @@ class _Filler(Generic[S]):
                 return
 
     def take(self) -> Operation[S]:
-        """The next sandbox.
+        """The next sandbox; the caller has to fill() then.
 
         Raises:
             SandboxError: If the pool is closed, or a sandbox could not start.
@@ -83,9 +84,9 @@ class _Filler(Generic[S]):
                     self._waiting.append(parked)
             if error is not None:
                 raise error
-            self.fill()
             if sandbox is not None:
                 return sandbox
+            self.fill()
             yield parked
 
     def shut(self) -> list[S]:
@@ -217,17 +218,33 @@ class BasePool(Closing, Generic[S]):
             SandboxStartError: If one could not start. The next call tries again.
             SandboxError: If the pool is closed.
         """
-        try:
-            return _wait.run(self._filler.take(), timeout)
-        except TimeoutError:
-            raise TimeoutError(_none_ready(timeout)) from None
+        end = None if timeout is None else time.monotonic() + timeout
+        left = timeout
+        while True:
+            try:
+                sandbox = _wait.run(self._filler.take(), left)
+            except TimeoutError:
+                raise TimeoutError(_none_ready(timeout)) from None
+            with _Taken(sandbox, self._filler) as taken:
+                taken.alive = sandbox._serve.run(sandbox._ask_alive())  # noqa: SLF001 - its own package
+            if taken.alive:
+                return sandbox
+            left = None if end is None else max(0.0, end - time.monotonic())
 
     async def aget(self, timeout: float | None = None) -> S:  # noqa: ASYNC109 - the twin of get()
         """As `get`."""
-        try:
-            return await _wait.arun(self._filler.take(), timeout)
-        except TimeoutError:
-            raise TimeoutError(_none_ready(timeout)) from None
+        end = None if timeout is None else time.monotonic() + timeout
+        left = timeout
+        while True:
+            try:
+                sandbox = await _wait.arun(self._filler.take(), left)
+            except TimeoutError:
+                raise TimeoutError(_none_ready(timeout)) from None
+            with _Taken(sandbox, self._filler) as taken:
+                taken.alive = await sandbox._serve.arun(sandbox._ask_alive())  # noqa: SLF001 - its own package
+            if taken.alive:
+                return sandbox
+            left = None if end is None else max(0.0, end - time.monotonic())
 
     def close(self) -> None:
         """Closes those that are ready or starting; those that were given out are their users'. May be called again."""
@@ -257,6 +274,27 @@ class SandboxPool(BasePool[Sandbox]):
     """
 
     _make = Sandbox
+
+
+class _Taken:
+    """A sandbox of the pool while its server is asked whether it runs: closed, without waiting for that, unless it does.
+
+    Only then is another one started: a server that starts one answers nothing else for some milliseconds.
+    """
+
+    def __init__(self, sandbox: Sandbox, filler: _Filler[Any]) -> None:
+        self._sandbox = sandbox
+        self._filler = filler
+        self.alive = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not self.alive:
+            self._sandbox._finalizer()  # noqa: SLF001 - its own package
+        self._filler.fill()
+        return isinstance(error, SandboxGoneError)
 
 
 def _none_ready(timeout: float | None) -> str:

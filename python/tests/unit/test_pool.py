@@ -168,6 +168,60 @@ def test_sandboxes_whose_server_died_are_not_given_out(serve: FakeServe) -> None
         assert sandbox.execute("true").exit_code == 0
 
 
+def dead(serve: FakeServe, *names: str) -> None:
+    """Has sandboxes end by themselves, as when somebody has killed them."""
+
+    def describe(request: Request) -> None:
+        if request.header["sandbox"] in names:
+            request.end(error="gone", detail="the sandbox ended: its agent is gone")
+        else:
+            request.end()
+
+    serve.on["describe"] = describe
+
+
+def test_sandboxes_that_died_are_not_given_out(serve: FakeServe) -> None:
+    with SandboxPool(3, concurrency=1) as pool:
+        until(lambda: pool.ready == 3)
+        dead(serve, "sb1", "sb2")
+        got = pool.get(5)
+        assert got.id == "sb3"
+        until(lambda: pool.ready == 3)
+        until(lambda: {request.header["sandbox"] for request in serve.requests("close")} == {"sb1", "sb2"})
+        dead(serve, "sb4", "sb5", "sb6", "sb7", "sb8", "sb9")
+        assert pool.get(5).id == "sb10"
+
+
+async def test_sandboxes_that_died_are_not_given_out_in_asyncio(serve: FakeServe) -> None:
+    async with SandboxPool(3, concurrency=1) as pool:
+        until(lambda: pool.ready == 3)
+        dead(serve, "sb1", "sb2")
+        assert (await pool.aget(5)).id == "sb3"
+
+
+def test_time_limits_hold_when_all_have_died(serve: FakeServe) -> None:
+    with SandboxPool(2) as pool:
+        until(lambda: pool.ready == 2)
+        starts = Starts(serve)
+        dead(serve, "sb1", "sb2")
+        with pytest.raises(TimeoutError, match=r"no sandbox was ready within 0\.1 s"):
+            pool.get(0.1)
+        starts.go_on.set()
+
+
+async def test_one_that_was_taken_when_its_task_was_cancelled_is_closed(serve: FakeServe) -> None:
+    async with SandboxPool(1) as pool:
+        until(lambda: pool.ready == 1)
+        asked = threading.Event()
+        serve.on["describe"] = lambda request: asked.set()
+        task = asyncio.create_task(pool.aget())
+        await asyncio.to_thread(asked.wait, 5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.to_thread(until, lambda: [request.header["sandbox"] for request in serve.requests("close")] == ["sb1"])
+
+
 async def test_asyncio(serve: FakeServe) -> None:
     async with SandboxPool(2) as pool:
         got = await asyncio.gather(*(pool.aget(5) for _ in range(6)))
