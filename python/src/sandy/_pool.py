@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import threading
 import time
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 from sandy import _wait
 from sandy._arguments import check_count
 from sandy._closing import Closing
-from sandy._errors import SandboxError, SandboxGoneError
+from sandy._errors import SandboxError, SandboxGoneError, SandboxStartError
 from sandy._progress import Progress
 from sandy._sandbox import Sandbox
 
@@ -34,11 +35,11 @@ class _Filler(Generic[S]):
         self._make = make
         self._size = size
         self._concurrency = concurrency
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may use it while the interrupted code does
         self._ready: deque[S] = deque()
         self._starting = 0
         self._error: Exception | None = None
-        self._waiting: list[_wait.Parked] = []
+        self._waiting = _wait.Lot(self._lock)
         self._progress: Progress | None = Progress("starting sandboxes", size)  # of the first filling
         self._pid = os.getpid()
         self.closed = False
@@ -55,12 +56,13 @@ class _Filler(Generic[S]):
             self._starting += threads
         for started in range(threads):
             try:
-                threading.Thread(target=self._start_some, name="sandy-pool", daemon=True).start()
+                # Not threading.Thread, whose start() waits until the new one runs, and that one does not soon let go of the GIL.
+                _thread.start_new_thread(self._start_some, ())
             except RuntimeError as error:  # no more threads, or the interpreter ends
                 with self._lock:
                     self._starting -= threads - started
                     self._error = error
-                self._wake()
+                    self._waiting.wake()
                 return
 
     def take(self) -> Operation[S]:
@@ -79,37 +81,40 @@ class _Filler(Generic[S]):
                     raise SandboxError(msg)
                 sandbox = self._pop()
                 error, self._error = (None, self._error) if sandbox is not None else (self._error, None)
-                parked = _wait.Parked()
-                if sandbox is None and error is None:
-                    self._waiting.append(parked)
+                parked = self._waiting.park() if sandbox is None and error is None else None
             if error is not None:
                 raise error
             if sandbox is not None:
                 return sandbox
-            self.fill()
-            yield parked
+            if parked is not None:
+                self.fill()
+                yield from self._waiting.wait(parked)
 
     def shut(self) -> list[S]:
         """Starts no more, and gives out no more; what was ready is the caller's to close."""
+        if os.getpid() != self._pid:
+            return []  # after fork(2) the lock may be held by a thread that is not there, and the sandboxes are the parent's
         with self._lock:
             self.closed = True
             ready = list(self._ready)
             self._ready.clear()
-            if self._progress is not None:
-                self._progress.end()
-                self._progress = None
-        self._wake()
+            self._show_progress()
+            self._waiting.wake()
         return ready
+
+    def drop(self) -> None:
+        """As `shut`, without a lock, and closes what was ready without waiting: garbage collection may come while any is held."""
+        self.closed = True
+        self._ready.clear()
 
     def settled(self) -> Operation[None]:
         """Waits until none is starting any more."""
-        while True:
+        while os.getpid() == self._pid:
             with self._lock:
                 if not self._starting:
                     return
-                parked = _wait.Parked()
-                self._waiting.append(parked)
-            yield parked
+                parked = self._waiting.park()
+            yield from self._waiting.wait(parked)
 
     def _pop(self) -> S | None:
         while self._ready:
@@ -120,43 +125,43 @@ class _Filler(Generic[S]):
 
     def _start_some(self) -> None:
         """Starts one after the other until there are enough, or one fails; the next call of take() tries again."""
-        more = True
-        while more:
-            sandbox: S | None = None
-            error: Exception | None = None
-            try:
-                sandbox = self._make()
-            except Exception as raised:  # noqa: BLE001 - whatever it is, take() raises it
-                error = raised
+        failed: BaseException | None = None
+        try:
+            while self._start_one():
+                pass
+        except BaseException as error:  # noqa: BLE001 - whatever it is, take() raises it
+            failed = error
+        finally:
             with self._lock:
-                kept = not self.closed
-                if sandbox is not None and kept:
-                    self._ready.append(sandbox)
-                if error is not None:
-                    self._error = error
+                self._starting -= 1
+                if failed is not None:
+                    self._error = failed if isinstance(failed, Exception) else _wrapped(failed)
                 self._show_progress()
-                more = kept and error is None and len(self._ready) + self._starting <= self._size
-            if sandbox is not None and not kept:
-                _close_quietly(sandbox)
-            if not more:
-                with self._lock:
-                    self._starting -= 1
-            self._wake()
+                self._waiting.wake()
+
+    def _start_one(self) -> bool:
+        """Starts one; whether more are missing."""
+        sandbox = self._make()
+        with self._lock:
+            kept = not self.closed
+            if kept:
+                self._ready.append(sandbox)
+            self._show_progress()
+            self._waiting.wake()
+            more = kept and len(self._ready) + self._starting <= self._size
+        if not kept:
+            _close_quietly(sandbox)
+        return more
 
     def _show_progress(self) -> None:
-        if self._progress is None:
+        progress = self._progress
+        if progress is None:
             return
-        if self._error is not None or len(self._ready) >= self._size:
-            self._progress.end()
+        if self._error is not None or self.closed or len(self._ready) >= self._size:
             self._progress = None
+            progress.end()
         else:
-            self._progress.update(len(self._ready))
-
-    def _wake(self) -> None:
-        with self._lock:
-            waiting, self._waiting = self._waiting, []
-        for parked in waiting:
-            parked.wake()
+            progress.update(len(self._ready))
 
 
 class BasePool(Closing, Generic[S]):
@@ -183,7 +188,7 @@ class BasePool(Closing, Generic[S]):
         make = type(self)._make
         self._size = size
         self._filler: _Filler[S] = _Filler(lambda: make(**arguments), size, concurrency)
-        self._finalizer = weakref.finalize(self, self._filler.shut)
+        self._finalizer = weakref.finalize(self, self._filler.drop)
         # At exit the server's end takes all sandboxes at once.
         self._finalizer.atexit = False
         self._filler.fill()
@@ -299,6 +304,13 @@ class _Taken:
 
 def _none_ready(timeout: float | None) -> str:
     return f"no sandbox was ready within {timeout:g} s"
+
+
+def _wrapped(error: BaseException) -> SandboxStartError:
+    """What was to end the thread that it came in is not to end the thread of who wants a sandbox."""
+    wrapped = SandboxStartError("a sandbox of the pool", f"its start was ended by {error!r}")
+    wrapped.__cause__ = error
+    return wrapped
 
 
 def _close_quietly(sandbox: Sandbox) -> None:

@@ -13,6 +13,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager
 from typing import NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -53,6 +54,43 @@ class Parked:
 
 
 Operation: TypeAlias = Generator[Ready | Parked, None, T]
+
+
+class Lot:
+    """Those that wait for the same thing. Its owner's lock is held in all but `wait`, which takes it."""
+
+    def __init__(self, lock: AbstractContextManager[object]) -> None:
+        """Nobody waits.
+
+        Args:
+            lock: The owner's; one that can be taken again by the thread that has it.
+        """
+        self._lock = lock
+        self._parked: dict[Parked, None] = {}
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._parked)
+
+    def park(self) -> Parked:
+        """Joins those that wait; `wait` has to follow."""
+        parked = Parked()
+        self._parked[parked] = None
+        return parked
+
+    def wait(self, parked: Parked) -> Operation[None]:
+        """Waits, and leaves however that ends."""
+        try:
+            yield parked
+        finally:
+            with self._lock:
+                self._parked.pop(parked, None)
+
+    def wake(self) -> None:
+        """Wakes all."""
+        for parked in list(self._parked):
+            self._parked.pop(parked, None)
+            parked.wake()
 
 
 def run(operation: Operation[T], timeout: float | None = None) -> T:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import io
 import os
+import signal
 import sys
 import threading
 import time
@@ -126,6 +128,42 @@ def test_wrong_arguments_reach_get(serve: FakeServe) -> None:
         SandboxPool("3")  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
+def test_what_ends_the_starting_thread_hangs_nobody(serve: FakeServe, error: BaseException) -> None:
+    pool = SandboxPool(2, concurrency=1)
+    until(lambda: pool.ready == 2)
+
+    def fail() -> Sandbox:
+        raise error
+
+    make, pool._filler._make = pool._filler._make, fail
+    pool.get(5).close()
+    pool.get(5).close()
+    with pytest.raises(SandboxStartError, match=type(error).__name__) as raised:
+        pool.get(5)
+    assert raised.value.__cause__ is error
+    until(lambda: pool._filler._starting == 0)
+    pool._filler._make = make
+    # That of the thread which the last get() before the error has started may still be there.
+    with contextlib.suppress(SandboxStartError):
+        pool.get(5).close()
+    pool.get(5).close()
+    ended = threading.Thread(target=pool.close, daemon=True)
+    ended.start()
+    ended.join(5)
+    assert not ended.is_alive()
+
+
+def test_waits_that_were_given_up_leave_nothing(serve: FakeServe) -> None:
+    starts = Starts(serve)
+    with SandboxPool(1) as pool:
+        for _ in range(20):
+            with pytest.raises(TimeoutError):
+                pool.get(0)
+        assert len(pool._filler._waiting) == 0
+        starts.go_on.set()
+
+
 def test_close_waits_for_those_that_start(serve: FakeServe) -> None:
     starts = Starts(serve)
     pool = SandboxPool(2)
@@ -154,6 +192,34 @@ def test_a_dropped_pool_leaves_nothing(serve: FakeServe) -> None:
     until(lambda: pools[0].ready == 2)
     pools.clear()
     gc.collect()
+    until(lambda: len(serve.requests("close")) == 2)
+
+
+def test_a_pool_is_dropped_while_its_lock_is_held(serve: FakeServe) -> None:
+    pools = [SandboxPool(2)]
+    until(lambda: pools[0].ready == 2)
+
+    def drop() -> None:
+        with lock:
+            pools.clear()
+            gc.collect()
+
+    lock = pools[0]._filler._lock
+    thread = threading.Thread(target=drop, daemon=True)
+    thread.start()
+    thread.join(5)
+    assert not thread.is_alive()
+    until(lambda: len(serve.requests("close")) == 2)
+
+
+def test_a_pool_is_dropped_while_another_thread_holds_its_lock(serve: FakeServe) -> None:
+    pools = [SandboxPool(2)]
+    until(lambda: pools[0].ready == 2)
+    with pools[0]._filler._lock:
+        thread = threading.Thread(target=pools.clear, daemon=True)
+        thread.start()
+        thread.join(5)
+        assert not thread.is_alive()
     until(lambda: len(serve.requests("close")) == 2)
 
 
@@ -263,6 +329,21 @@ def test_a_forked_child_cannot_use_it(serve: FakeServe) -> None:
                 == f"the pool belongs to process {os.getpid()}, of which this one is a fork: make a new SandboxPool here"
             )
         assert pool.get(5).id == "sb1"
+
+
+@FORKS
+def test_a_forked_child_can_close_it(serve: FakeServe) -> None:
+    starts = Starts(serve)
+    with SandboxPool(1) as pool:
+        until(lambda: starts.now)
+        with pool._filler._lock:
+            child = os.fork()
+            if child == 0:
+                signal.alarm(5)
+                pool.close()
+                os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        starts.go_on.set()
 
 
 class Terminal(io.StringIO):
