@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 from sandy._errors import SandboxError, SandboxGoneError
-from sandy._wait import Operation, Parked, Ready
+from sandy._wait import Lot, Operation, Parked, Ready
 
 if TYPE_CHECKING:
     from sandy._connection import Connection
@@ -51,7 +51,7 @@ class Channel:
         self._sent = 0
         self._receiving = False
         self._writing = False
-        self._parked: list[Parked] = []
+        self._parked = Lot(self.lock)
         self._between = False  # in the midst of a frame
         self._closed = False
         self._left = False  # the connection is somebody else's, or closed
@@ -71,7 +71,7 @@ class Channel:
             self._leave()
             if not self._left:
                 self._connection.shut_down()
-            self._wake()
+            self._parked.wake()
 
     def receive_until(self, done: Callable[[], bool]) -> Operation[None]:
         """Takes events until `done`, asked under the lock, says so, or the request has ended.
@@ -84,7 +84,7 @@ class Channel:
         try:
             while True:
                 parked: Parked | None = None
-                self._check_process()
+                self.check_process()
                 with self.lock:
                     if done() or self.ended is not None:
                         return
@@ -94,9 +94,9 @@ class Channel:
                         if self._receive_one():
                             continue
                     elif self._flush() or self._writing:
-                        parked = self._park()
+                        parked = self._parked.park()
                 if parked is not None:
-                    yield parked
+                    yield from self._parked.wait(parked)
                 else:
                     # Who receives may have gone to sleep before there was anything to send: then it is for this one.
                     yield from self._wait_for_socket(read=mine)
@@ -105,10 +105,25 @@ class Channel:
                 with self.lock:
                     self._receiving = False
                     self._leave()
-                    self._wake()
+                    self._parked.wake()
+
+    def check_process(self) -> None:
+        """Has to come before the lock is taken: after fork(2) it may be held by a thread that is not there.
+
+        Raises:
+            SandboxGoneError: If this process is a fork.
+        """
+        if os.getpid() != self._pid:
+            msg = f"{self._name} belongs to process {self._pid}, of which this one is a fork"
+            raise SandboxGoneError(msg)
 
     def post(self, fields: Mapping[str, object], *payload: bytes | memoryview) -> None:
-        """Sends a frame of the request, or as much of it as the socket takes now: the rest goes with whatever is done next."""
+        """Sends a frame of the request, or as much of it as the socket takes now: the rest goes with whatever is done next.
+
+        Raises:
+            SandboxGoneError: If this process is a fork.
+        """
+        self.check_process()
         with self.lock:
             if self.ended is not None or self._closed or self._failure is not None:
                 return
@@ -149,7 +164,7 @@ class Channel:
                 with self.lock:
                     self._writing = False
                     self._leave()
-                    self._wake()
+                    self._parked.wake()
 
     def _receive_one(self) -> bool:
         """Takes the next frame; whether there was one."""
@@ -164,7 +179,7 @@ class Channel:
                 self.ended = frame
             else:
                 self._on_event(self, frame)
-            self._wake()
+            self._parked.wake()
         self._between = False
         return frame is not None
 
@@ -197,13 +212,8 @@ class Channel:
         explained = self._serve.explained(error)
         self._failure = explained
         self._connection.shut_down()
-        self._wake()
+        self._parked.wake()
         raise explained from error
-
-    def _check_process(self) -> None:
-        if os.getpid() != self._pid:
-            msg = f"{self._name} belongs to process {self._pid}, of which this one is a fork"
-            raise SandboxGoneError(msg)
 
     def _check(self) -> None:
         if self._closed:
@@ -214,17 +224,6 @@ class Channel:
         if self._between:
             msg = f"{self._name} was interrupted in the midst of a message: attach to it again"
             raise SandboxError(msg)
-
-    def _park(self) -> Parked:
-        parked = Parked()
-        self._parked.append(parked)
-        return parked
-
-    def _wake(self) -> None:
-        if self._parked:
-            parked, self._parked = self._parked, []
-            for each in parked:
-                each.wake()
 
     def _leave(self) -> None:
         """Gives the connection back, or closes it, when nobody uses it any more."""

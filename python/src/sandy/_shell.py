@@ -90,9 +90,9 @@ class Shell(Closing):
         self._unfinished: _Run | None = None
         self._interrupted: _wait.Parked | None = None  # an interrupt in the background
         self._over: str | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may use it while the interrupted code does
         self._busy = False
-        self._waiting: list[_wait.Parked] = []
+        self._waiting = _wait.Lot(self._lock)
         self._drains = 0
         process._readers[0] = "a shell"  # so that nobody's wait() drops its output
         # At exit the server's end takes all at once.
@@ -395,21 +395,19 @@ class Shell(Closing):
     # One at a time.
 
     def _take_turn(self) -> Operation[None]:
+        self._process._channel.check_process()
         while True:
             with self._lock:
                 if not self._busy:
                     self._busy = True
                     return
-                parked = _wait.Parked()
-                self._waiting.append(parked)
-            yield parked
+                parked = self._waiting.park()
+            yield from self._waiting.wait(parked)
 
     def _give_turn(self) -> None:
         with self._lock:
             self._busy = False
-            waiting, self._waiting = self._waiting, []
-        for parked in waiting:
-            parked.wake()
+            self._waiting.wake()
 
 
 def _kill_in_background(serve: Server, sandbox: str, number: int) -> None:

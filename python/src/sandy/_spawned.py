@@ -11,7 +11,7 @@ from sandy import _process_requests, _wait
 from sandy._arguments import check_count, encode_text, wrong_type
 from sandy._channel import Channel
 from sandy._closing import Closing
-from sandy._errors import ProcessNotFoundError, SandboxError
+from sandy._errors import ProcessNotFoundError, SandboxError, SandboxGoneError
 from sandy._exchange import Reply
 from sandy._kept import KeptOutput
 from sandy._stream_state import StreamState
@@ -95,6 +95,7 @@ class Process(Closing):
     @property
     def offset(self) -> int:
         """The offset of the output that comes next: where `Sandbox.process` can go on with it."""
+        self._channel.check_process()
         with self._channel.lock:
             return self._state.offset
 
@@ -267,6 +268,7 @@ class Process(Closing):
     def feed(self, data: bytes | None) -> Operation[None]:
         """Not for users: gives a new process all of its input; None is for what it needs none, or gets it later."""
         if data is not None:
+            self._channel.check_process()
             with self._channel.lock:
                 self._state.input.add(data)
                 self._state.input.close()
@@ -275,7 +277,10 @@ class Process(Closing):
 
     def abort(self) -> None:
         """Not for users: kills a new process that nobody gets to see, and closes this."""
-        self._channel.post({"op": "cancel"})
+        try:
+            self._channel.post({"op": "cancel"})
+        except SandboxGoneError:
+            return  # it is the parent's
         self.close()
 
     def _next(self, reader: object, who: object) -> Operation[Chunk | None]:
@@ -321,6 +326,7 @@ class Process(Closing):
         return self._ended()
 
     def _write(self, data: bytes) -> Operation[None]:
+        self._channel.check_process()
         with self._channel.lock:
             piece = self._state.input.add(data)
             self._state.pump(self._channel)
@@ -334,6 +340,7 @@ class Process(Closing):
                 self._state.input.discard(piece)
 
     def _close_stdin(self) -> Operation[None]:
+        self._channel.check_process()
         with self._channel.lock:
             self._state.input.close()
             self._state.pump(self._channel)
@@ -346,6 +353,7 @@ class Process(Closing):
     def _begin(self, data: bytes | bytearray | memoryview | str | None) -> tuple[KeptOutput, KeptOutput]:
         if data is not None:
             raw = self._check_input(data)
+            self._channel.check_process()
             with self._channel.lock:
                 self._state.input.add(raw)
                 self._state.input.close()

@@ -271,6 +271,19 @@ def test_threads_take_turns(shell: Shell) -> None:
     assert sorted(outputs, key=lambda text: int(text.split()[0])) == [b"%d\n%d\n" % (n, n) for n in range(1, 21)]
 
 
+def test_turns_that_were_given_up_leave_nothing(shell: Shell) -> None:
+    async def use() -> None:
+        first = asyncio.create_task(shell.arun("sleep 0.5; echo first"))
+        await asyncio.sleep(0.1)
+        for _ in range(20):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(shell.arun("true"), 0.001)
+        assert len(shell._waiting) == 0
+        assert (await first).stdout == b"first\n"
+
+    asyncio.run(use())
+
+
 def test_asyncio_and_cancel(box: Sandbox) -> None:
     async def use() -> None:
         async with await box.ashell() as shell:

@@ -760,3 +760,67 @@ def test_a_broken_protocol_ends_it(serve: FakeServe, frame: dict[str, Any]) -> N
     for _ in range(2):
         with pytest.raises(SandboxError):
             running.wait(5)
+
+
+@FORKS
+def test_forked_children_do_not_wait_for_threads_of_their_parent(serve: FakeServe) -> None:
+    serve.on["spawn"] = process(lambda it: it.until("eof"))
+    running = Sandbox().spawn(["cat"], stdin="pipe")
+    held, forked = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with running._channel.lock:
+            held.set()
+            forked.wait(10)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(5)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(5)
+        calls: list[Callable[[], object]] = [
+            lambda: running.offset,
+            lambda: running._channel.post({"op": "eof"}),
+            lambda: _wait.run(running.feed(b"x")),
+            lambda: running.write(b"x"),
+            running.close_stdin,
+            lambda: running.communicate(b"x"),
+            running.wait,
+        ]
+        told = 0
+        for call in calls:
+            try:
+                call()
+            except SandboxGoneError:
+                told += 1
+        running.abort()
+        running.close()
+        os._exit(told)
+    status = os.waitpid(child, 0)[1]
+    forked.set()
+    holder.join()
+    assert os.waitstatus_to_exitcode(status) == 7
+    running.close_stdin()
+
+
+def test_waits_that_were_given_up_leave_nothing(serve: FakeServe) -> None:
+    serve.on["spawn"] = process(lambda it: it.until("eof"))
+    running = Sandbox().spawn(["cat"], stdin="pipe")
+
+    def wait() -> None:
+        with pytest.raises(SandboxError):
+            running.wait()
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    while not running._channel._receiving:
+        time.sleep(0.001)
+    for _ in range(300):
+        with pytest.raises(TimeoutError):
+            running.wait(0)
+    assert len(running._channel._parked) == 0
+    assert thread.is_alive()
+    running.close()
+    thread.join(5)
+    assert not thread.is_alive()
