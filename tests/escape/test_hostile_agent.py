@@ -200,6 +200,60 @@ def test_credit_without_reading(hostile: Callable[[str], Cli]) -> None:
     assert most < 48 * MIB, f"{most / MIB:.0f} MiB"
 
 
+def test_credit_now_and_then_without_reading(hostile: Callable[[str], Cli]) -> None:
+    # As often as input comes, and so with an answer for each piece.
+    sandy = hostile("""
+        n = command()
+        while True:
+            s.sendall(frame({'id': n, 'ev': 'credit', 'bytes': 1048576}))
+            time.sleep(0.004)
+    """)
+    with open("/dev/zero", "rb") as endless:
+        process = sandy.start("run", "--", "true", stdin=endless)
+        most, _ = watched(process, 4)
+    process.kill()
+    process.communicate()
+    assert most < 48 * MIB, f"{most / MIB:.0f} MiB"
+
+
+LIES = """
+import sys
+sys.path[:0] = {path!r}
+from sandy import Sandbox, SandboxError
+with Sandbox() as box:
+    for _ in range(3):
+        process = box.spawn("x")
+        try:
+            outcome = process.wait(5)
+        except SandboxError as error:
+            print("error", "agent" in str(error) or str(error))
+        else:
+            print(outcome.reason, outcome.exit_code)
+    print([(info.number, info.running) for info in box.list_processes()])
+"""
+
+
+def test_what_a_liar_says_of_a_processs_end(hostile: Callable[[str], Cli], api: type) -> None:
+    # Words that are `sandy`'s own, numbers that are none, a header that grows when it is written again; the list of processes is as it should be after each.
+    sandy = hostile("""
+        hello()
+        ends = [b'"reason": "exited", "code": 7, "running": true, "detached": true, "wall_ms": -1',
+                b'"reason": "exited", "code": 1000000000000000000',
+                b'"reason": "exited", "code": 0, "x": [' + b','.join([b'1e9'] * 15000) + b']']
+        while True:
+            header = read()
+            if header.get("op") != "exec":
+                continue
+            s.sendall(frame({"id": header["id"], "ev": "started", "pid": 5}))
+            s.sendall(frame(b'{"ev": "end", "id": %d, ' % header["id"] + ends.pop(0) + b'}'))
+    """)
+    got = subprocess.run(
+        [sys.executable, "-c", LIES.format(path=sys.path)], env=sandy.env | {"SANDY_PROGRAMS": str(sandy.programs)},
+        capture_output=True, timeout=60, check=False, cwd=sandy.workspace,
+    )
+    assert got.stdout.decode().splitlines() == ["exited 7", "error True", "exited 0", "[(1, False), (2, False), (3, False)]"], got.stderr.decode()
+
+
 def test_descriptors_that_it_sends(hostile: Callable[[str], Cli]) -> None:
     sandy = hostile("""
         n = command()

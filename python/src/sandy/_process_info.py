@@ -25,7 +25,8 @@ class ProcessInfo:
         command: A program and its arguments, or one shell command line; cut off after 4,096 bytes.
         started_at: When it started, in UTC, to the millisecond.
         tty: Whether it has a terminal.
-        outcome: How it ended, without its output; None while it runs.
+        outcome: How it ended, without its output; None while it runs, and where the sandbox could not say how.
+        running: Whether it had not ended.
     """
 
     number: int
@@ -34,11 +35,7 @@ class ProcessInfo:
     started_at: datetime
     tty: bool = False
     outcome: Outcome | None = None
-
-    @property
-    def running(self) -> bool:
-        """Whether it had not ended."""
-        return self.outcome is None
+    running: bool = True
 
     @property
     def exit_code(self) -> int | None:
@@ -46,7 +43,7 @@ class ProcessInfo:
         return None if self.outcome is None else self.outcome.exit_code
 
 
-def to_info(reply: Reply, command: tuple[str, ...], outcome: Outcome | None = None) -> ProcessInfo:
+def to_info(reply: Reply, command: tuple[str, ...], outcome: Outcome | None = None, *, running: bool = True) -> ProcessInfo:
     """From the fields of `started`.
 
     Raises:
@@ -58,7 +55,7 @@ def to_info(reply: Reply, command: tuple[str, ...], outcome: Outcome | None = No
         msg = f"started_ms is {reply.end.get('started_ms')!r}"
         raise ProtocolError(msg) from None
     number, pid = reply.number("process"), reply.number("pid")
-    return ProcessInfo(number, pid, command, started, reply.end.get("tty") is True, outcome)
+    return ProcessInfo(number, pid, command, started, reply.end.get("tty") is True, outcome, running)
 
 
 def decode_words(payload: bytes | bytearray) -> tuple[str, ...]:

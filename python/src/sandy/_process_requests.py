@@ -119,7 +119,8 @@ def list_processes(sandbox: str, degraded: tuple[str, ...]) -> Exchange[list[Pro
             return sorted(infos, key=lambda info: info.number)
         if frame.header.get("ev") == "data":
             outcome = end_outcome(reply, degraded) if "reason" in frame.header else None
-            infos.append(to_info(reply, decode_words(frame.payload), outcome))
+            running = frame.header.get("running") is True
+            infos.append(to_info(reply, decode_words(frame.payload), outcome, running=running))
             give_back = credit.consumed(len(frame.payload))
             if give_back is not None:
                 yield give_back

@@ -365,7 +365,7 @@ def test_signals_and_kills_are_requests_of_their_own(serve: FakeServe) -> None:
 
 def test_the_list(serve: FakeServe) -> None:
     def processes(request: Request) -> None:
-        request.event("data", b"b\0", process=2, pid=8, started_ms=1500, tty=True)
+        request.event("data", b"b\0", process=2, pid=8, started_ms=1500, tty=True, running=True)
         request.event("data", b"a\0\xff x\0", **STARTED, **END)
         request.end()
 
