@@ -70,6 +70,11 @@ class Shell(Closing):
     Redirections of standard input and standard error that are to last (`exec 2>file`) end with the run. What the network refuses
     is not told with the outcome of a run.
 
+    A command can take the shell itself from under the next ones, which then do nothing, or run into their time limits: with a
+    function named `builtin` (in sh `command`), with `enable -n builtin` or `enable -n eval`, with a trap of DEBUG under
+    `shopt -s extdebug` that skips every command, or with so many processes that the shell can start none (`limits.processes`;
+    a fork bomb). What is theirs alone, a new shell has not.
+
     Example:
         >>> from sandy import Sandbox
         >>> with Sandbox() as sandbox, sandbox.shell() as shell:
