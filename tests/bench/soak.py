@@ -29,8 +29,9 @@ from machine import descendants, rss_kib, state_left
 from sandy import Sandbox, SandboxError
 
 HANG_SECONDS = 120.0
-COMMAND_SECONDS = 10.0  # that an operation with one command takes at most
-OURS = ("sandy", "sandy-agent", "sandy-launch", "sandy-proxy", "bwrap")
+COMMAND_SECONDS = 20.0  # that an operation with one command takes at most
+# A sandy-agent may be the supervisor of one command, or a command that is not run yet.
+OURS = ("sandy", "sandy-launch", "sandy-proxy", "bwrap")
 
 
 class CommandKilled:
