@@ -8,7 +8,8 @@ namespace sandy::proxy {
 namespace {
 
 constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
-constexpr std::size_t kMaxLinger = 65'536;  // bytes
+// Of a client that goes on sending: what is closed with something unread is reset, and the answer may be lost with that. For as long as the time limit lets it.
+constexpr std::size_t kMaxLinger = 64 << 20;
 
 }  // namespace
 
