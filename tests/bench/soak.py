@@ -256,7 +256,8 @@ def main() -> int:  # noqa: PLR0915 - a list of checks
     killer.join(10)
     total = sum((worker.done for worker in workers), collections.Counter())
     if not wrong:
-        # What a killed server left, the next start cleans.
+        # What a killed server left, the next start cleans. (The last kill may have been the server's, a moment ago.)
+        time.sleep(1)
         with Sandbox() as last:
             last.run("true")
         deadline = time.monotonic() + 20
