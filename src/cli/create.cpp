@@ -72,7 +72,16 @@ asio::awaitable<int> create(asio::io_context& io, Json header, std::string paylo
   co_return 0;
 }
 
-int create(const CreateOptions& options) {
+// An option that has no say where another sandbox is gone on with; "": none was given.
+std::string option_beside_resume(const CLI::App& verb) {
+  for (const CLI::Option* option : verb.get_options()) {
+    const auto name = option->get_name();
+    if (option->count() > 0 && name != "--resume" && name != "--name" && name != "--idle-timeout") return name;
+  }
+  return {};
+}
+
+int create(const CreateOptions& options, const CLI::App& verb) {
   const auto refuse = [](const Error& error) {
     print_error(in_flags(error));
     return kCouldNotStart;
@@ -90,6 +99,7 @@ int create(const CreateOptions& options) {
     header["idle_ms"] = *idle;
   }
   if (options.resume) {
+    if (const auto name = option_beside_resume(verb); !name.empty()) return refuse({name, "contradicts --resume, which goes on with the policy that the sandbox had", "leave one of the two out"});
     const auto kept = session::find_kept(*options.resume);
     if (!kept) return refuse(kept.error());
     header["resume"] = kept->record.id;
@@ -124,7 +134,7 @@ void add_create(CLI::App& app, ExitStatus& status, bool selected) {
   verb->add_option("--audit", options->audit, "Append each decision about the network to this file, a line of JSON each")->type_name("FILE");
   verb->add_option("--resume", options->resume, "Go on with the workspace and the policy of one that has stopped")->type_name("ID");
   verb->footer("Prints its id. Example: sandy create --name build && sandy exec build -- make\nExit status: 125 where it could not start.");
-  verb->callback([options, &status] { status.value = create(*options); });
+  verb->callback([options, verb, &status] { status.value = create(*options, *verb); });
 }
 
 }  // namespace sandy::cli

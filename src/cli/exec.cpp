@@ -31,18 +31,17 @@ asio::awaitable<int> detached(std::shared_ptr<KeptClient> client, const Relay& r
   header["op"] = "spawn";
   header["stdin"] = "none";
   header["merge"] = true;
-  const auto on_event = [&](wire::Frame event) {
-    if (event.ev() != "started") return;
-    std::printf("%llu\n", static_cast<unsigned long long>(event.number("process", 0)));
-    std::fflush(stdout);
-    ::_exit(0);  // it goes on; whatever else it says is not for us
-  };
-  auto end = co_await client->request(std::move(header), relay.request_payload(), on_event);
-  if (!end) {
+  // That we close the connection then is nothing to it.
+  const auto first = co_await client->begin(std::move(header), relay.request_payload());
+  if (!first) {
     print_error({"the sandbox", "its server is gone", ""});
     co_return kCouldNotStart;
   }
-  const int status = status_of(end->header, options, options.cwd, 0);
+  if (first->ev() == "started") {
+    std::printf("%llu\n", static_cast<unsigned long long>(first->number("process", 0)));
+    co_return 0;
+  }
+  const int status = status_of(first->header, options, options.cwd, 0);
   if (status == 0) print_error({"the sandbox", "its agent broke the protocol", ""});
   co_return status == 0 ? kCouldNotStart : status;
 }

@@ -41,6 +41,12 @@ asio::awaitable<Result<wire::Frame>> KeptClient::request(Json header, std::strin
   }
 }
 
+asio::awaitable<Result<wire::Frame>> KeptClient::begin(Json header, std::string payload) {
+  auto self = shared_from_this();
+  open(std::move(header), payload);
+  co_return co_await channel_->read();
+}
+
 void KeptClient::relay(const std::shared_ptr<Relay>& to, Json header, std::string payload) {
   open(std::move(header), payload);
   asio::co_spawn(io_, pass_events(to), asio::detached);

@@ -24,6 +24,8 @@ class KeptClient : public CommandLink, public std::enable_shared_from_this<KeptC
 
   // A request's `end`, or why there is none; its other events go to `on_event`. `header` has `op`; `sandbox` is put in.
   asio::awaitable<Result<wire::Frame>> request(wire::Json header, std::string payload = {}, std::function<void(wire::Frame)> on_event = {});
+  // A request's first event, which may be its `end`; what follows is not read.
+  asio::awaitable<Result<wire::Frame>> begin(wire::Json header, std::string payload);
   // Opens a request whose events go to a relay, which follows it.
   void relay(const std::shared_ptr<Relay>& to, wire::Json header, std::string payload);
 

@@ -23,7 +23,7 @@ bool leave_caller(int fd) {
   ::setsid();
   for (int number = 0; number < 3; ++number) {
     const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-    if (null) ::dup2(null.get(), number);
+    if (!null || ::dup2(null.get(), number) < 0) return false;
   }
   if (::dup2(fd, kSocket) < 0 || ::close_range(kSocket + 1, ~0U, 0) != 0 || ::fcntl(kSocket, F_SETFD, FD_CLOEXEC) != 0) return false;
   host::prepare_for_children();

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
 
 #include "host/state_directory.h"
@@ -24,10 +23,11 @@ constexpr int kBacklog = 64;
 std::vector<std::string> directories(const std::string& state) {
   // One for each state directory: what one of them doesn't know of is no left-over of its own.
   struct stat st{};
-  std::string name = "unknown";
-  if (::stat(state.c_str(), &st) == 0) name = std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);
-  auto out = kept_socket_directories();
-  for (auto& path : out) path += "/" + name;
+  std::vector<std::string> out;
+  if (::stat(state.c_str(), &st) == 0) {
+    out = kept_socket_directories();
+    for (auto& path : out) path += "/" + std::to_string(st.st_dev) + "-" + std::to_string(st.st_ino);
+  }
   out.push_back(state + "/sockets");
   return out;
 }
@@ -47,7 +47,7 @@ const sockaddr* generic(const sockaddr_un& address) { return reinterpret_cast<co
 
 std::vector<std::string> kept_socket_directories() {
   std::vector<std::string> out;
-if (const char* const runtime = std::getenv("XDG_RUNTIME_DIR"); runtime != nullptr && runtime[0] == '/') out.push_back(std::string(runtime) + "/sandy");
+  if (const char* const runtime = std::getenv("XDG_RUNTIME_DIR"); runtime != nullptr && runtime[0] == '/') out.push_back(std::string(runtime) + "/sandy");
   const std::string usual = "/run/user/" + std::to_string(::geteuid());
   if (struct stat st{}; ::stat(usual.c_str(), &st) == 0 && st.st_uid == ::geteuid()) out.push_back(usual + "/sandy");
   return out;

@@ -116,10 +116,9 @@ std::vector<StateDirectory::Kept> StateDirectory::kept() const {
   for (const auto& name : names_in(fd_.get(), kPrefix)) {
     const UniqueFd fd(::openat(fd_.get(), name.c_str(), kDirectory));
     if (!fd) continue;
-    auto record = read_record(fd.get());
-    if (record.empty()) continue;
+    if (::faccessat(fd.get(), kRecord, F_OK, 0) != 0) continue;
     const bool running = ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0;
-    out.push_back({name.substr(kPrefix.size()), std::move(record), running});
+    out.push_back({name.substr(kPrefix.size()), read_record(fd.get()), running});
   }
   std::ranges::sort(out, {}, &Kept::id);
   return out;

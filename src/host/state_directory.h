@@ -34,7 +34,7 @@ class StateDirectory {
   void sweep();
 
   struct Kept {
-    std::string id, record;
+    std::string id, record;  // a record that can't be read is empty
     bool running = false;
   };
   // Those that are to be kept, by id.

@@ -167,8 +167,11 @@ asio::awaitable<void> ClientConnection::create_kept(const wire::Frame& frame) {
     record = std::move(found->record);
   }
   if (!name.empty() && name != record.name) {
-    if (const auto other = find_kept(name)) {
-      co_return end_error(frame.id, "kept", Error{"name \"" + name + "\"", "sandbox " + other->record.id + " has it", "choose another one, or remove that one (sandy rm)"}.text());
+    const auto all = kept_sandboxes();
+    if (!all) co_return end_error(frame.id, "start", all.error().text());
+    for (const auto& other : *all) {
+      if (other.record.name != name) continue;
+      co_return end_error(frame.id, "kept", Error{"name \"" + name + "\"", "sandbox " + other.record.id + " has it", "choose another one, or remove that one (sandy rm)"}.text());
     }
     record.name = name;
   }

@@ -55,7 +55,7 @@ class ClientConnection : public EventSink, public ProcessReader, public std::ena
   // The process that this connection is attached to, and the request that its events are of.
   struct AttachedProcess {
     std::uint32_t client_id = 0;
-    std::shared_ptr<Process> process;  // null while it starts
+    std::shared_ptr<Process> process;
   };
   std::optional<AttachedProcess> attached_;
   // Whose questions go to this connection, and the request that they are events of.

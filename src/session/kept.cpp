@@ -59,8 +59,13 @@ Result<std::vector<Kept>> kept_sandboxes() {
   if (!state) return std::unexpected(state.error());
   std::vector<Kept> out;
   for (const auto& entry : state->kept()) {
+    // One that can't be read (another version's, damaged) is there all the same, to be removed by its id.
     auto record = read_record(entry.record);
-    if (record && record->id == entry.id) out.push_back({std::move(*record), entry.running});
+    if (!record || record->id != entry.id) {
+      record.emplace();
+      record->id = entry.id;
+    }
+    out.push_back({std::move(*record), entry.running});
   }
   std::ranges::stable_sort(out, {}, [](const Kept& kept) { return kept.record.created_ms; });
   return out;

@@ -29,7 +29,6 @@ constexpr std::size_t kMaxMessages = 8'192;
 constexpr std::size_t kMaxDenials = 50;  // that a command's end names
 constexpr std::size_t kMaxDenialBytes = 10'000;
 constexpr std::size_t kQueueSlack = 4 * wire::kWindowBytes;  // headers, frames without data
-constexpr std::size_t kLargestEnd = 32'768;  // of an end's header: others are to be added to it
 
 // Where directories are removed; started with the first one.
 asio::thread_pool& removal_pool() {
@@ -439,6 +438,19 @@ bool Sandbox::wants_denials(const wire::Frame& event) const {
   return found != open_.end() && found->second.is_command;
 }
 
+void Sandbox::tell_denials(const Open& command, wire::Json& end) {
+  if (command.denials.empty()) return;
+  auto& list = end["denials"] = wire::Json::array();
+  for (const auto& denial : command.denials) {
+    wire::Json entry = wire::Json::object();
+    entry["target"] = denial.target;
+    entry["reason"] = denial.reason;
+    if (denial.failed) entry["failed"] = true;
+    list.push_back(std::move(entry));
+  }
+  if (command.more_denials > 0) end["more_denials"] = command.more_denials;
+}
+
 // Whether it gives credit for, or ends, what it has not even read: with such an agent, what waits for it here would have no bound.
 bool Sandbox::answers_unread(const wire::Frame& event, const EventGate& gate) {
   if (event.ev() != "credit" && event.ev() != "end") return false;
@@ -465,24 +477,14 @@ void Sandbox::dispatch(wire::Frame event) {
     return;
   }
   if (event.ev() == "end") {
-    if (it->second.is_command) event.header = command_result(event.header);
-    if (event.header.dump().size() > kLargestEnd) event.header = {{"id", event.id}, {"ev", "end"}, {"error", "agent"}, {"detail", "the sandbox's agent said too much"}};
-    // What it says of these is not the agent's to say.
-    event.header.erase("denials");
-    event.header.erase("more_denials");
-    for (const char* key : {"memory_peak", "cpu_us", "oom_kills", "throttled_us", "limit_notes"}) event.header.erase(key);
-    if (limits_ && it->second.is_command) limits_->finish(event.id, event.header);
-    if (it->second.is_command) tell_watched_limit(planned_.plan.watched_memory, event.header);
-    if (!it->second.denials.empty()) {
-      auto& list = event.header["denials"] = wire::Json::array();
-      for (const auto& denial : it->second.denials) {
-        wire::Json entry = wire::Json::object();
-        entry["target"] = denial.target;
-        entry["reason"] = denial.reason;
-        if (denial.failed) entry["failed"] = true;
-        list.push_back(std::move(entry));
-      }
-      if (it->second.more_denials > 0) event.header["more_denials"] = it->second.more_denials;
+    if (it->second.is_command) {
+      event.header = command_result(event.header);
+      if (limits_) limits_->finish(event.id, event.header);
+      tell_watched_limit(planned_.plan.watched_memory, event.header);
+      tell_denials(it->second, event.header);
+    } else if (event.header.dump().size() > wire::kMaxHeaderBytes) {
+      // (Numbers may be longer when they are written again.)
+      event.header = {{"id", event.id}, {"ev", "end"}, {"error", "io"}, {"detail", "the sandbox's agent said too much"}};
     }
     open_.erase(it);
   }

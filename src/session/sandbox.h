@@ -140,6 +140,7 @@ class Sandbox : public std::enable_shared_from_this<Sandbox> {
   bool bubblewrap_runs();
   std::uint32_t add(wire::Json header, std::string payload, std::shared_ptr<EventSink> sink);
   void dispatch(wire::Frame event);
+  static void tell_denials(const Open& command, wire::Json& end);
   bool answers_unread(const wire::Frame& event, const EventGate& gate);
   Result<void> listen_for_published();
   Result<void> join_network();

@@ -13,7 +13,6 @@ import sys
 
 BEGIN, END = "<!-- figures: written by page.py -->", "<!-- end of figures -->"
 HERE = pathlib.Path(__file__).resolve().parent
-COLUMNS = ("ratio", "gb_per_s", "gbit_per_s", "ours_ms", "other_ms", "pairs")
 
 
 def text_of(value: object) -> str:
@@ -24,7 +23,8 @@ def table(results: list[dict[str, object]]) -> str:
     lines = ["| what | figures | aim |", "|---|---|---|"]
     for result in results:
         shown = [f"{key} {text_of(value)}" for key, value in result.items() if key not in ("benchmark", "title", "target")]
-        lines.append(f"| {result['title']} | {', '.join(shown)} | {result['target']} |".replace("<=", "≤").replace(">=", "≥"))
+        cells = [str(result["title"]), ", ".join(shown), str(result["target"])]
+        lines.append("| " + " | ".join(cell.replace("|", "\\|").replace("<=", "≤").replace(">=", "≥") for cell in cells) + " |")
     return "\n".join(lines)
 
 
@@ -64,7 +64,7 @@ def main() -> int:
     text = readme.read_text()
     before, rest = text.split(BEGIN)
     after = rest.split(END)[1]
-    where = f"{figures['cores']} cores, {figures.get('kernel', '')}, {figures.get('date', '')}, load {figures.get('load', '?')}"
+    where = f"{figures['cores']} cores, {figures.get('kernel', '')}, {figures.get('date', '')}, load {text_of(figures.get('load', '?'))}"
     readme.write_text(f"{before}{BEGIN}\n{where}\n\n{table(figures['results'])}\n\n![ratios](ratios.svg)\n{END}{after}")
     plot(figures["results"], HERE / "ratios.svg")
     return 0

@@ -170,4 +170,4 @@ def test_a_commands_words_are_left_alone(sandy: Cli, separator: list[str]) -> No
 
 
 def test_a_private_workspace_is_where_mount_says(sandy: Cli) -> None:
-    assert sandy.run("pwd", options=["--private-workspace", "--mount", "/work"]).ok().text == "/work\n"
+    assert sandy.run("pwd", options=["--private-workspace", "--mount", "/place"]).ok().text == "/place\n"

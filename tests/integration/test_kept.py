@@ -45,18 +45,23 @@ class Keeper:
     def sh(self, sandbox: str, script: str, *options: str) -> Result:
         return self.exec(sandbox, "sh", "-c", script, options=options)
 
+    def sockets(self) -> list[pathlib.Path]:
+        return list(pathlib.Path(self.sandy.env["XDG_RUNTIME_DIR"]).glob("sandy/*/*"))
+
     def server(self, sandbox: str) -> int:
         return next(int(str(entry["pid"])) for entry in self.list() if sandbox in (entry["id"], entry["name"]))
 
 
 @pytest.fixture
-def kept(sandy: Cli) -> Iterator[Keeper]:
+def kept(sandy: Cli, tmp_path: pathlib.Path) -> Iterator[Keeper]:
+    runtime = tmp_path / "runtime"
+    runtime.mkdir(mode=0o700, exist_ok=True)
+    sandy.env["XDG_RUNTIME_DIR"] = str(runtime)
     keeper = Keeper(sandy)
     yield keeper
     if ids := [str(entry["id"]) for entry in keeper.list()]:
         sandy.call("rm", "--force", *ids).ok()
-    left = [path.name for path in sandy.state.glob("sandbox-*")] + [path.name for path in sandy.state.glob("sockets/*")]
-    assert left == []
+    assert [path for pattern in ("sandbox-*", "sockets/*") for path in sandy.state.glob(pattern)] + keeper.sockets() == []
 
 
 def test_it_lives_between_calls_and_ends_with_rm(kept: Keeper, marker: str, processes: Processes) -> None:
@@ -201,7 +206,7 @@ def test_the_servers_end_leaves_the_workspace(kept: Keeper, number: signal.Signa
     os.kill(kept.server("a"), number)
     wait_until(lambda: kept.state("a") == "stopped" and processes() == [])
     kept.create("--name", "other")  # the next start cleans what is left of it, but its workspace
-    assert [path.name for path in kept.sandy.state.glob("sockets/*")] == [f"{kept.list()[-1]['id']}.socket"] or os.environ.get("XDG_RUNTIME_DIR")
+    assert kept.sockets() == [pathlib.Path(str(kept.list()[-1]["socket"]))]
     kept.sandy.call("create", "--resume", "a").ok()
     assert kept.exec("a", "cat", "file").ok().text == "work\n"
 
@@ -312,8 +317,6 @@ except (BrokenPipeError, ConnectionResetError):
 def test_where_it_listens_never_reaches_a_sandbox(sandy: Cli, kept: Keeper, tmp_path: pathlib.Path) -> None:
     """A sandbox that was there before the socket, and whose policy shows the directory above."""
     runtime = tmp_path / "runtime"
-    runtime.mkdir(mode=0o700)
-    sandy.env["XDG_RUNTIME_DIR"] = str(runtime)
     first = sandy.start("run", "--read", str(runtime), "--", "sh", "-c", f"echo ready; read x; ls -A {runtime}/sandy; find {runtime}", stdin=subprocess.PIPE)
     assert first.stdout is not None and first.stdin is not None
     assert first.stdout.readline() == b"ready\n"
@@ -330,7 +333,7 @@ def test_where_it_listens_never_reaches_a_sandbox(sandy: Cli, kept: Keeper, tmp_
     assert refused.status == 125
     assert "control sockets" in refused.error
     kept.sandy.call("rm", "-f", "a").ok()
-    assert list((runtime / "sandy").glob("*/*")) == []
+    assert kept.sockets() == []
 
 
 def test_a_path_longer_than_a_sockets_address(sandy: Cli, kept: Keeper, tmp_path: pathlib.Path) -> None:
@@ -344,11 +347,10 @@ def test_a_path_longer_than_a_sockets_address(sandy: Cli, kept: Keeper, tmp_path
 
 
 def test_two_state_directories_do_not_clean_each_other(sandy: Cli, kept: Keeper, tmp_path: pathlib.Path) -> None:
-    sandy.env["XDG_RUNTIME_DIR"] = str(tmp_path)
     kept.create("--name", "a")
     other = Keeper(Cli(sandy.programs, tmp_path / "other", sandy.workspace))
     (tmp_path / "other").mkdir()
-    other.sandy.env["XDG_RUNTIME_DIR"] = str(tmp_path)
+    other.sandy.env["XDG_RUNTIME_DIR"] = sandy.env["XDG_RUNTIME_DIR"]
     other.create("--name", "b")
     other.sandy.call("rm", "-f", "b").ok()
     assert kept.exec("a", "echo", "here").ok().text == "here\n"
@@ -389,6 +391,49 @@ def test_it_holds_nothing_of_its_callers_open(kept: Keeper, tmp_path: pathlib.Pa
     made = subprocess.run(["sh", "-c", script], env=kept.sandy.env, cwd=kept.sandy.workspace, capture_output=True, text=True, timeout=60, check=True)
     assert made.stdout.strip() == kept.list()[0]["id"]
     subprocess.run(["flock", "-n", lock, "true"], check=True)
+
+
+def test_without_a_runtime_directory_it_listens_with_the_state(kept: Keeper) -> None:
+    # Neither the variable's nor the usual one is a directory of ours.
+    if os.path.isdir(f"/run/user/{os.geteuid()}"):
+        pytest.skip("this user has a runtime directory")
+    runtime = kept.sandy.env["XDG_RUNTIME_DIR"]
+    kept.sandy.env["XDG_RUNTIME_DIR"] = "/proc"
+    kept.create("--name", "a")
+    path = pathlib.Path(str(kept.list()[0]["socket"]))
+    assert path.parent == kept.sandy.state / "sockets"
+    assert kept.exec("a", "echo", "here").ok().text == "here\n"
+    kept.sandy.call("rm", "-f", "a").ok()
+    assert not path.exists()
+    kept.sandy.env["XDG_RUNTIME_DIR"] = runtime
+
+
+def test_a_record_that_cannot_be_read_is_listed_and_removed(kept: Keeper) -> None:
+    sandbox = kept.create("--name", "a")
+    kept.sandy.call("stop", "a").ok()
+    (kept.sandy.state / f"sandbox-{sandbox}" / "kept").write_text('{"version": 99}')
+    assert [entry["id"] for entry in kept.list()] == [sandbox]
+    assert kept.sandy.call("create", "--resume", sandbox).status == 125
+    kept.sandy.call("rm", sandbox).ok()
+    assert kept.list() == []
+
+
+def test_nothing_is_skipped_beside_resume(kept: Keeper) -> None:
+    kept.create("--name", "a")
+    kept.sandy.call("stop", "a").ok()
+    for option in (["--memory", "2G"], ["--private-workspace"], ["--audit", "log"]):
+        refused = kept.sandy.call("create", "--resume", "a", *option)
+        assert refused.status == 125
+        assert f"{option[0]}: contradicts --resume" in refused.error
+    kept.sandy.call("create", "--resume", "a", "--name", "b", "--idle-timeout", "1h").ok()
+    assert kept.state("b") == "running"
+
+
+def test_a_number_that_cannot_be_written_is_no_success(kept: Keeper) -> None:
+    kept.create("--name", "a")
+    with open("/dev/full", "wb") as full:
+        process = kept.sandy.start("exec", "-d", "a", "--", "true", stdout=full)
+        assert process.wait(20) == 1
 
 
 def test_a_time_limit_ends_it(kept: Keeper) -> None:

@@ -16,7 +16,7 @@ from sandy._arguments import check_variables, encode_text, encode_word, wrong_ty
 from sandy._chunk import Stream
 from sandy._errors import ProtocolError, SandboxGoneError
 from sandy._exchange import Credits, Feed, Reply, Send, receive, start
-from sandy._kept import KeptOutput, Output
+from sandy._kept_output import KeptOutput, Output
 from sandy._outcome import SANDBOX_FAILED, TIMED_OUT, Denial, Outcome, Reason, signal_name
 from sandy._wire import MAX_DATA, WINDOW
 

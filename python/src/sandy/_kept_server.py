@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
+import struct
 import subprocess
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from sandy._exchange import Exchange, Reply
 
 _VERB_PATIENCE: Final = 60.0
+_UCRED: Final = struct.Struct("@iII")
+"""struct ucred: pid, uid, gid (unix(7))."""
 _MAX_SOCKET_PATH: Final = 107
 """Bytes of sun_path, without its NUL."""
 
@@ -115,7 +119,11 @@ def find(id_or_name: str) -> Entry:
 
 
 def connect(path: bytes) -> socket.socket:
-    """Connects to where a server listens, whatever the length of the path."""
+    """Connects to where a server of our own user listens, whatever the length of the path.
+
+    Raises:
+        OSError: If nobody does.
+    """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if len(path) <= _MAX_SOCKET_PATH:
@@ -126,10 +134,17 @@ def connect(path: bytes) -> socket.socket:
                 sock.connect(b"/proc/self/fd/%d/%s" % (directory, os.path.basename(path)))
             finally:
                 os.close(directory)
+        _check_peer(sock)
     except BaseException:
         sock.close()
         raise
     return sock
+
+
+def _check_peer(sock: socket.socket) -> None:
+    _, user, _ = _UCRED.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
+    if user != os.geteuid():
+        raise PermissionError(errno.EACCES, f"who listens there is user {user}")
 
 
 def start_kept(exchange: Exchange[Reply]) -> tuple[Connection, Reply]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import contextlib
 import weakref
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -73,29 +74,17 @@ class Life(Processes, Closing):
 
     def close(self) -> None:
         """Ends every process in it and removes its private files; lets go of one that is kept. May be called again."""
-        if self._finalizer.detach() is None:
+        if not self._let_go():
             return
-        self._closed = True
-        if self._kept:
-            self._serve.shut_down()
-            return
-        try:
+        with contextlib.suppress(SandboxGoneError):  # what is gone is closed
             self._serve.run(request(start("close", sandbox=self._place.id)))
-        except SandboxGoneError:
-            return  # what is gone is closed
 
     async def aclose(self) -> None:
         """As `close`."""
-        if self._finalizer.detach() is None:
+        if not self._let_go():
             return
-        self._closed = True
-        if self._kept:
-            self._serve.shut_down()
-            return
-        try:
+        with contextlib.suppress(SandboxGoneError):
             await self._serve.arun(request(start("close", sandbox=self._place.id)))
-        except SandboxGoneError:
-            return
 
     def stop(self) -> None:
         """Ends every process in a kept sandbox; its workspace stays, and `Sandbox(id=…)` goes on with it.
@@ -226,6 +215,15 @@ class Life(Processes, Closing):
             self._finalizer = weakref.finalize(self, server.close_in_background, self._place.id)
         # At exit the server's end takes all sandboxes at once, or lets go of it.
         self._finalizer.atexit = False
+
+    def _let_go(self) -> bool:
+        """Closes this object; whether the sandbox is still to be ended."""
+        if self._finalizer.detach() is None:
+            return False
+        self._closed = True
+        if self._kept:
+            self._serve.shut_down()
+        return not self._kept
 
     def _check_kept(self, method: str) -> None:
         self._check_open()

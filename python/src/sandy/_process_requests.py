@@ -11,7 +11,7 @@ from sandy._chunk import Chunk, Log
 from sandy._errors import CommandNotStartedError, ProcessNotFoundError, ProtocolError, SandboxGoneError
 from sandy._exchange import Credits, Reply, Send, receive, request, start
 from sandy._exec import Ended, error_sentence, to_outcome
-from sandy._kept import KeptOutput, Output
+from sandy._kept_output import KeptOutput, Output
 from sandy._process_info import ProcessInfo, decode_words, to_info
 
 if TYPE_CHECKING:

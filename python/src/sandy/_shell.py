@@ -17,7 +17,7 @@ from sandy._arguments import check_keep, check_seconds, check_text, encode_word,
 from sandy._closing import Closing
 from sandy._errors import SandboxError, ShellEndedError
 from sandy._exec import Command, run_command
-from sandy._kept import KeptOutput
+from sandy._kept_output import KeptOutput
 from sandy._outcome import TIMED_OUT, Outcome
 
 if TYPE_CHECKING:

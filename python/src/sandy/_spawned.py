@@ -13,7 +13,7 @@ from sandy._channel import Channel
 from sandy._closing import Closing
 from sandy._errors import ProcessNotFoundError, SandboxError, SandboxGoneError
 from sandy._exchange import Reply
-from sandy._kept import KeptOutput
+from sandy._kept_output import KeptOutput
 from sandy._stream_state import StreamState
 
 if TYPE_CHECKING:

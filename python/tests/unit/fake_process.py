@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import pytest
 from fake_serve import Request
 
 WINDOW = 1_048_576
+FORKS = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+STARTED = {"process": 1, "pid": 7, "started_ms": 0, "tty": False}
+END = {"reason": "exited", "code": 3, "wall_ms": 1, "user_ms": 2, "system_ms": 3, "max_rss_kib": 4}
 
 
 class FakeProcess:
@@ -59,3 +64,34 @@ class FakeProcess:
 
     def exit(self, code: int = 0, **fields: Any) -> None:
         self.request.exited(code, process=self.number, **fields)
+
+
+def process(act: Callable[[FakeProcess], object], **started: Any) -> Callable[[Request], None]:
+    def handle(request: Request) -> None:
+        act(FakeProcess(request, **started))
+
+    return handle
+
+
+def hello(it: FakeProcess) -> None:
+    it.write(b"out")
+    it.write(b"err", "stderr")
+    it.write(b"more")
+    it.exit(3)
+
+
+def echo(it: FakeProcess) -> None:
+    """Writes what it reads, as `cat` does: it reads no more while nobody takes its output."""
+    while it.input or "eof" not in it.frames:
+        if not it.input:
+            it.take()
+            continue
+        data, it.input = it.input[:100_000], it.input[100_000:]
+        it.request.event("credit", bytes=len(data))
+        it.write(data)
+    it.exit()
+
+
+def listed(request: Request, **end: Any) -> None:
+    request.event("data", b"make\0test\0", **STARTED, **end)
+    request.end()

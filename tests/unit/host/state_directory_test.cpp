@@ -169,6 +169,15 @@ TEST_F(StateDirectoryTest, WhatIsKeptStaysUntilItIsRemoved) {
   EXPECT_FALSE(SandboxDirectory::adopt(state, "one", std::nullopt));
 }
 
+TEST_F(StateDirectoryTest, ARecordThatCanNotBeReadIsThere) {
+  const auto state = open();
+  { ASSERT_TRUE(SandboxDirectory::make(state, "one", std::nullopt)->keep("record")); }
+  ASSERT_EQ(::truncate(directory.at("state/sandy/sandbox-one/kept").c_str(), 5 << 20), 0);
+  ASSERT_EQ(state.kept().size(), 1U);
+  EXPECT_EQ(state.kept()[0].record, "");
+  EXPECT_TRUE(state.remove_kept("one"));
+}
+
 TEST_F(StateDirectoryTest, WhatIsDiscardedGoes) {
   const auto state = open();
   {
@@ -191,18 +200,18 @@ TEST_F(StateDirectoryTest, OnlyTheWorkspaceIsLeftAndNoLinkInItsPlace) {
   directory.make("outside/file", "x");
   auto sandbox = SandboxDirectory::make(state, "one", std::nullopt);
   const std::string root = "state/sandy/sandbox-one/root/";
-  directory.make(root + "work/space/file", "x");
+  directory.make(root + "place/space/file", "x");
   directory.make(root + "tmp/file", "x");
   directory.link(root + "bin", directory.at("outside"));
-  ASSERT_TRUE(sandbox->leave_only("root", "/work/space"));
-  EXPECT_TRUE(directory.exists(root + "work/space/file"));
+  ASSERT_TRUE(sandbox->leave_only("root", "/place/space"));
+  EXPECT_TRUE(directory.exists(root + "place/space/file"));
   EXPECT_FALSE(directory.exists(root + "tmp"));
   EXPECT_FALSE(directory.exists(root + "bin"));
   directory.make_directory(root + "way");
   directory.link(root + "way/there", directory.at("outside"));
   ASSERT_TRUE(sandbox->leave_only("root", "/way/there"));
   EXPECT_FALSE(directory.exists(root + "way")) << "a link on the way";
-  EXPECT_FALSE(directory.exists(root + "work"));
+  EXPECT_FALSE(directory.exists(root + "place"));
   EXPECT_TRUE(directory.exists("outside/file"));
   EXPECT_TRUE(sandbox->leave_only("none", "/w"));
 }
