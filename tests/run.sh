@@ -11,7 +11,7 @@
 #   wheel        the wheel, installed in a virtual environment of its own
 #   sanitized    real sandboxes once more, with the ASan and UBSan programs
 #   root         started as root: the standard suite, and the tests marked `root`
-#   vm           limits, in Debian guests with a real systemd (tests/vm): started as root, which makes the guests
+#   vm           limits and AppArmor, in Debian guests with a real systemd (tests/vm): started as root, which makes the guests
 #
 # --quick: cpp and python-unit. --only: these suites alone; may be repeated.
 #
@@ -213,6 +213,8 @@ make_vm_payload() {
   mkdir -p "$vm_payload/python"
   cp -a "$tree/build/release/bin" "$vm_payload/bin"
   cp -a "$tree/VERSION" "$vm_payload/"
+  mkdir "$vm_payload/packaging"
+  cp -a "$tree/packaging/apparmor" "$vm_payload/packaging/"
   cp -a "$tree/python/src" "$vm_payload/python/src"
   mkdir "$vm_payload/tests"
   tar -C "$tree/tests" --exclude=__pycache__ --exclude=./fuzz --exclude=./unit --exclude=./vm -cf - . | tar -C "$vm_payload/tests" -xf -
@@ -224,13 +226,15 @@ vm_suites() {
 }
 
 run_vm() {
-  local suite status=0
+  local suite status=0 run as
   make_vm_payload
+  run="cd tests && SANDY_MUST_WORK=1 SANDY_PROGRAMS=/payload/bin PYTHONDONTWRITEBYTECODE=1 python3 -m pytest -p no:cacheprovider -q -rsx"
   for suite in $(vm_suites); do
     echo "guest: $suite"
     SANDY_VM_DIR=$source_dir/build/vm "$tree/tests/vm/build.sh" "$suite" || return 1
-    SANDY_VM_DIR=$source_dir/build/vm "$tree/tests/vm/run.py" --suite "$suite" --timeout 1200 --share "$vm_payload" -- \
-      sh -c 'cd tests && SANDY_MUST_WORK=1 SANDY_PROGRAMS=/payload/bin PYTHONDONTWRITEBYTECODE=1 python3 -m pytest -p no:cacheprovider -q -rsx integration/test_limits*.py' || status=1
+    as=("$tree/tests/vm/run.py" --suite "$suite" --timeout 1200 --share "$vm_payload")
+    SANDY_VM_DIR=$source_dir/build/vm "${as[@]}" -- sh -c "$run -m 'not root' integration/test_limits*.py" || status=1
+    SANDY_VM_DIR=$source_dir/build/vm "${as[@]}" --root -- sh -c "$run -m root integration/test_limits_logins.py integration/test_apparmor.py" || status=1
   done
   return $status
 }

@@ -155,6 +155,51 @@ with Sandbox(pids=64, memory="128M", timeout=4) as box, Sandbox(timeout=60) as n
     assert reason == "timed_out" and "process limit 64 reached" in hits and after == "still here\n" and processes == 0 and responsive
 
 
+@pytest.mark.parametrize(
+    "hold",
+    ["os.open('/etc/hostname', os.O_RDONLY)", "os.pipe()", "socket.socketpair()", "full_pipe()", "libc.inotify_init1(0)", "os.memfd_create('x')"],
+    ids=["files", "pipes", "socket pairs", "full pipes", "inotify", "memfds"],
+)
+def test_b082_many_descriptors(client: Callable[..., Any], hold: str) -> None:
+    # In every process as many as it gets, in ever more processes, and never given back.
+    inner = f"""
+import ctypes, os, socket, sys, time
+libc = ctypes.CDLL(None)
+def full_pipe():
+    ends = os.pipe()
+    os.set_blocking(ends[1], False)
+    os.write(ends[1], bytes(65536))
+    return ends
+held = []
+for number in range(100):
+    try:
+        if os.fork() != 0: continue
+    except OSError:
+        break
+    for turn in range(100000):
+        try:
+            held.append({hold})
+        except OSError:
+            break
+    time.sleep(60)
+print("all there", flush=True)
+time.sleep(60)
+"""
+    script = f"""
+with Sandbox(memory="128M", timeout=5) as box, Sandbox(timeout=60) as neighbour:
+    got = {{}}
+    hog = threading.Thread(target=lambda: got.update(hog=box.run(["python3", "-c", {inner!r}])))
+    hog.start()
+    time.sleep(1)
+    ok = all(neighbour.run(["true"]).ok for turn in range(5))
+    hog.join()
+    after = box.run(["echo", "still here"], timeout=60)
+    show([got["hog"].reason, got["hog"].stdout.decode(), ok, after.stdout.decode(), box.stats().processes])
+"""
+    reason, _, neighbour_works, after, processes = client(script)
+    assert reason in ("timed_out", "out_of_memory", "signalled") and neighbour_works and after == "still here\n" and processes == 0
+
+
 def test_a_time_limit_leaves_nobody(client: Callable[..., Any]) -> None:
     hide = "for turn in 1 2 3 4 5; do (setsid sh -c 'setsid sleep 300 & setsid sleep 300 &' &) ; done; sleep 300"
     script = f"""
