@@ -234,7 +234,7 @@ run_vm() {
     SANDY_VM_DIR=$source_dir/build/vm "$tree/tests/vm/build.sh" "$suite" || return 1
     as=("$tree/tests/vm/run.py" --suite "$suite" --timeout 1200 --share "$vm_payload")
     SANDY_VM_DIR=$source_dir/build/vm "${as[@]}" -- sh -c "$run -m 'not root' integration/test_limits*.py" || status=1
-    SANDY_VM_DIR=$source_dir/build/vm "${as[@]}" --root -- sh -c "$run -m root integration/test_limits_logins.py integration/test_apparmor.py" || status=1
+    SANDY_VM_DIR=$source_dir/build/vm "${as[@]}" --root -- sh -c "$run -m root integration/test_limits_logins.py integration/test_apparmor.py integration/test_doctor_guest.py" || status=1
   done
   return $status
 }

@@ -29,9 +29,6 @@ struct Row {
 };
 
 constexpr const char* kLookForDenial = "see which security module refused it: sudo dmesg | grep -iE 'apparmor|selinux|avc|denied'";
-constexpr const char* kBubblewrapProfile =
-    "allow user namespaces to bubblewrap alone, with AppArmor's profile for it: sudo apt install apparmor-profiles && sudo cp "
-    "/usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict";
 
 constexpr Row kRows[] = {
     {"Unknown option", "this bubblewrap is too old for an option that Sandy needs", "install bubblewrap 0.10.0 or newer, or Debian 12's 0.8.0-2+deb12u1", false},
@@ -62,8 +59,8 @@ constexpr Row kRows[] = {
      "let the container's AppArmor profile have the rules `userns,`, `mount,` and `pivot_root,` (docker run --security-opt apparmor=NAME); on a host, see what "
      "refused it: sudo dmesg | grep -iE 'apparmor|selinux|avc|denied'",
      true},
-    {"RTM_NEWADDR", "bubblewrap's user namespace was left without rights, as AppArmor does to programs without a profile", kBubblewrapProfile, true},
-    {"setting up uid map", "bubblewrap's user namespace was left without rights, as AppArmor does to programs without a profile", kBubblewrapProfile, true},
+    {"RTM_NEWADDR", "bubblewrap's user namespace was left without rights, as AppArmor does to programs without a profile", kAllowNamespaces, true},
+    {"setting up uid map", "bubblewrap's user namespace was left without rights, as AppArmor does to programs without a profile", kAllowNamespaces, true},
     {"Can't mount proc", "the kernel refuses a fresh /proc, as in a container that covers parts of its own",
      "start the outer container with its /proc uncovered: docker run --security-opt systempaths=unconfined, podman run --security-opt unmask=/proc/*", true},
     {"reating new namespace failed", "bubblewrap may not make namespaces", kLookForDenial, true},

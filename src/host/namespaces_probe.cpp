@@ -230,8 +230,7 @@ std::string remedy(const UserNamespaceProbe& probe) {
     case UserNamespaceState::sysctl_clone: return sysctl("kernel.unprivileged_userns_clone=1");
     case UserNamespaceState::apparmor:
       if (::access("/etc/apparmor.d/sandy", F_OK) == 0) return "run the package's own /usr/bin/sandy, and load its profile: sudo apparmor_parser -r /etc/apparmor.d/sandy";
-      return "install the distribution's package sandy, whose AppArmor profile allows it; or, for sandboxes without a network, allow it to bubblewrap: sudo apt install "
-             "apparmor-profiles && sudo cp /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict";
+      return kAllowNamespaces;
     case UserNamespaceState::apparmor_profile:
       return "start the outer container with an AppArmor profile that has the rules `userns,`, `mount,` and `pivot_root,`: docker run --security-opt "
              "apparmor=NAME";

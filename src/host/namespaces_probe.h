@@ -7,6 +7,11 @@
 
 namespace sandy::host {
 
+// How programs get user namespaces where AppArmor gives them only to those with a profile.
+inline constexpr const char* kAllowNamespaces =
+    "install the distribution's package sandy, which has AppArmor profiles; or, for sandboxes without a network, allow user namespaces to bubblewrap: sudo apt install "
+    "apparmor-profiles && sudo cp /usr/share/apparmor/extra-profiles/bwrap-userns-restrict /etc/apparmor.d/ && sudo apparmor_parser -r /etc/apparmor.d/bwrap-userns-restrict";
+
 // Why the attempt failed, in the order in which the kernel would refuse.
 enum class UserNamespaceState {
   works,
