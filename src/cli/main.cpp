@@ -128,6 +128,7 @@ int main(int argc, char** argv) {
   sandy::cli::add_prune(app, status);
   sandy::cli::add_check(app, status);
   sandy::cli::add_doctor(app, status);
+  sandy::cli::add_verify(app, status, first == "verify");
   sandy::cli::add_stats(app, status);
   sandy::cli::add_serve(app, status);
   if (const int wrong = check_arguments(app, argc, argv); wrong != 0) return wrong < 0 ? 0 : wrong;

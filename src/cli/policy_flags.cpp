@@ -95,7 +95,7 @@ Result<void> PolicyFlags::add_workspace(policy::FilesystemDraft& filesystem, con
     if (auto r = set(workspace.path, workspace_, "--workspace"); !r) return r;
     if (auto r = set(workspace.mode, "bind", "--workspace"); !r) return r;
     // The current directory, as it is: its name may begin with "~" or hold "*".
-    if (!workspace.path) workspace.path = Text{".", "current directory", true};
+    if (!workspace.path) workspace.path = Text{".", kCurrentDirectory, true};
     if (first && !mount_ && !workspace.mount) {
       auto own = policy::host_path(*workspace.path, caller);
       if (!own) return std::unexpected(own.error());

@@ -21,6 +21,9 @@ class PolicyFlags {
   // The policy file's path as it was given, absolute where it was relative; "": none, or standard input.
   std::string policy_file(const policy::Caller& caller) const;
 
+  // Whether --workspace or --private-workspace was given.
+  bool names_workspace() const { return workspace_ || private_workspace_; }
+
   // The draft, still to be validated. An error names the file and what is wrong with it.
   Result<policy::PolicyDraft> draft(const policy::Caller& caller) const;
 
@@ -37,6 +40,9 @@ class PolicyFlags {
   Value memory_, swap_, cpus_, pids_, io_read_, io_write_, wall_time_, open_files_, file_size_, tmp_size_, log_size_;
   bool private_workspace_ = false, best_effort_ = false, unsafe_broad_workspace_ = false, unsafe_ptrace_ = false;
 };
+
+// The key of a workspace that nobody named: the current directory is it.
+inline constexpr char kCurrentDirectory[] = "current directory";
 
 // With the flags' names in the place of the policy's keys that a person at a command line doesn't type.
 Error in_flags(Error error);

@@ -43,6 +43,7 @@ void add_serve(CLI::App& app, ExitStatus& status);
 void add_stats(CLI::App& app, ExitStatus& status);
 void add_stop(CLI::App& app, ExitStatus& status);
 void add_shell(CLI::App& app, ExitStatus& status, bool selected);
+void add_verify(CLI::App& app, ExitStatus& status, bool selected);
 
 // A command's words as they were typed: main() marks some of them, for CLI11 to leave them alone.
 inline constexpr char kWordMark = '\x01';

@@ -20,7 +20,7 @@ constexpr std::size_t kMaxOutput = 262'144;
 
 }  // namespace
 
-Result<ProgramResult> run_program(const std::vector<std::string>& argv, std::chrono::milliseconds limit) {
+Result<ProgramResult> run_program(const std::vector<std::string>& argv, std::chrono::milliseconds limit, ProgramEnvironment environment) {
   int out[2], err[2];
   if (::pipe2(out, O_CLOEXEC) != 0) return fail(printable(argv[0]), errno_text(errno));
   UniqueFd out_read(out[0]), out_write(out[1]);
@@ -36,9 +36,9 @@ Result<ProgramResult> run_program(const std::vector<std::string>& argv, std::chr
   for (const auto& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   std::string locale = "LC_ALL=C";
-  std::array<char*, 2> environment{locale.data(), nullptr};
+  std::array<char*, 2> plain{locale.data(), nullptr};
   pid_t pid = -1;
-  const int error = ::posix_spawn(&pid, argv[0].c_str(), &actions, nullptr, words.data(), environment.data());
+  const int error = ::posix_spawn(&pid, argv[0].c_str(), &actions, nullptr, words.data(), environment == ProgramEnvironment::inherited ? environ : plain.data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return fail(printable(argv[0]), errno_text(error));
   out_write.reset();

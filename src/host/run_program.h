@@ -15,7 +15,9 @@ struct ProgramResult {
   bool timed_out = false;
 };
 
-// Environment: empty but for LC_ALL=C. Standard input: /dev/null. Output beyond 256 KiB is dropped.
-Result<ProgramResult> run_program(const std::vector<std::string>& argv, std::chrono::milliseconds limit);
+enum class ProgramEnvironment { empty /* but for LC_ALL=C */, inherited };
+
+// Standard input: /dev/null. Output beyond 256 KiB is dropped.
+Result<ProgramResult> run_program(const std::vector<std::string>& argv, std::chrono::milliseconds limit, ProgramEnvironment environment = ProgramEnvironment::empty);
 
 }  // namespace sandy::host

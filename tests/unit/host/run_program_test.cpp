@@ -70,6 +70,16 @@ TEST(RunProgram, WhatCannotBeStarted) {
   EXPECT_EQ(result.error().why, "No such file or directory");
 }
 
+TEST(RunProgram, TheEnvironmentIsEmptyUnlessItIsInherited) {
+  ::setenv("RUN_PROGRAM_TEST", "mine", 1);
+  const auto empty = run_program({"/usr/bin/env"}, 5s);
+  const auto inherited = run_program({"/usr/bin/env"}, 5s, ProgramEnvironment::inherited);
+  ::unsetenv("RUN_PROGRAM_TEST");
+  ASSERT_TRUE(empty && inherited);
+  EXPECT_EQ(empty->out, "LC_ALL=C\n");
+  EXPECT_NE(("\n" + inherited->out).find("\nRUN_PROGRAM_TEST=mine\n"), std::string::npos);
+}
+
 TEST(RunProgram, LeavesNoDescriptors) {
   auto open_descriptors = [] { return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}); };
   const auto before = open_descriptors();

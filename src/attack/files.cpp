@@ -1,0 +1,128 @@
+// Files of the host, and what leads to them: rows 18, 30, 31, 34, 36, 37, 45.
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "attack/attempts.h"
+#include "attack/report.h"
+
+namespace sandy::attack {
+namespace {
+
+// read PATH...: the beginning of the first that can be read.
+void read_file(char** paths) {
+  int error = ENOENT;
+  for (; *paths != nullptr; ++paths) {
+    const int fd = open(*paths, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    char content[256];
+    const ssize_t size = fd < 0 ? -1 : read(fd, content, sizeof content);
+    if (size > 0) done(content, static_cast<size_t>(size));
+    error = size == 0 ? ENODATA : errno;
+    if (fd >= 0) close(fd);
+  }
+  refused(error);
+}
+
+// list PATH...: a name in the first that has one.
+void list(char** paths) {
+  int error = ENOENT;
+  for (; *paths != nullptr; ++paths) {
+    DIR* const directory = opendir(*paths);
+    error = directory == nullptr ? errno : ENODATA;
+    while (const dirent* entry = directory == nullptr ? nullptr : readdir(directory)) {
+      if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) done(entry->d_name);
+    }
+    if (directory != nullptr) closedir(directory);
+  }
+  refused(error);
+}
+
+// read-or-list PATH: what is there, of either kind.
+void read_or_list(char** paths) {
+  struct stat st{};
+  if (stat(*paths, &st) == 0 && S_ISDIR(st.st_mode)) list(paths);
+  read_file(paths);
+}
+
+// create PATH...: a new file.
+void create(char** paths) {
+  int error = 0;
+  for (; *paths != nullptr; ++paths) {
+    const int fd = open(*paths, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0 && write(fd, "x", 1) == 1) done(*paths);
+    error = errno;
+  }
+  refused(error);
+}
+
+// change PATH...: opens for writing, and writes nothing. A program that runs gives ETXTBSY to whoever has the right.
+void change(char** paths) {
+  int error = 0;
+  for (; *paths != nullptr; ++paths) {
+    const int fd = open(*paths, O_WRONLY | O_CLOEXEC);
+    if (fd >= 0 || errno == ETXTBSY) done(*paths);
+    error = errno;
+  }
+  refused(error);
+}
+
+// symlink TARGET LINK: makes it, and reads through it.
+void symbolic_link(char** arguments) {
+  if (symlink(arguments[0], arguments[1]) != 0) refused(errno);
+  read_file(arguments + 1);
+}
+
+// hard-link TARGET LINK
+void hard_link(char** arguments) {
+  if (link(arguments[0], arguments[1]) != 0) refused(errno);
+  read_file(arguments + 1);
+}
+
+// plant-link TARGET LINK: for whoever follows it from outside.
+void plant_link(char** arguments) { symlink(arguments[0], arguments[1]) == 0 ? done(arguments[1]) : refused(errno); }
+void plant_fifo(char** arguments) { mkfifo(arguments[0], 0600) == 0 ? done(arguments[0]) : refused(errno); }
+void make_directory(char** arguments) { mkdir(arguments[0], 0700) == 0 ? done(arguments[0]) : refused(errno); }
+
+// set-user-id PATH: a program that runs as whoever owns it.
+void set_user_id(char** arguments) {
+  const int fd = open(arguments[0], O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
+  if (fd < 0) refused(errno);
+  if (fchmod(fd, 04755) != 0) refused(errno);
+  struct stat st{};
+  fstat(fd, &st) == 0 && (st.st_mode & S_ISUID) != 0 ? done(arguments[0]) : refused("the bit is dropped");
+}
+
+// device PATH: a whiteout, which is a device of no right for anyone (mknod(2)), and hides files of an overlay.
+void device(char** arguments) { mknod(arguments[0], S_IFCHR | 0600, 0) == 0 ? done(arguments[0]) : refused(errno); }
+
+// lease PATH: holds off who opens the file.
+void lease(char** arguments) {
+  const int fd = open(arguments[0], O_RDONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) refused(errno);
+  fcntl(fd, F_SETLEASE, F_RDLCK) == 0 ? done(arguments[0]) : refused(errno);
+}
+
+}  // namespace
+
+const Attempt kFiles[] = {
+    {"read", 1, read_file},
+    {"list", 1, list},
+    {"read-or-list", 1, read_or_list},
+    {"create", 1, create},
+    {"change", 1, change},
+    {"symlink", 2, symbolic_link},
+    {"hard-link", 2, hard_link},
+    {"plant-link", 2, plant_link},
+    {"plant-fifo", 1, plant_fifo},
+    {"make-directory", 1, make_directory},
+    {"set-user-id", 1, set_user_id},
+    {"device", 1, device},
+    {"lease", 1, lease},
+    {nullptr, 0, nullptr},
+};
+
+}  // namespace sandy::attack
