@@ -40,6 +40,7 @@ from sandy import (
     Chunk,
     CommandNotStartedError,
     Denial,
+    Finding,
     Log,
     Outcome,
     PolicyError,
@@ -56,6 +57,7 @@ from sandy import (
     Shell,
     ShellEndedError,
     Usage,
+    Verification,
     __version__,
 )
 
@@ -72,6 +74,7 @@ __all__ = [
     "FileDownloadResponse",
     "FileInfo",
     "FileUploadResponse",
+    "Finding",
     "GlobResult",
     "GrepMatch",
     "GrepResult",
@@ -97,6 +100,7 @@ __all__ = [
     "Shell",
     "ShellEndedError",
     "Usage",
+    "Verification",
     "WriteResult",
     "__version__",
 ]

@@ -47,6 +47,7 @@ from sandy._sandbox_info import SandboxInfo
 from sandy._shell import Shell
 from sandy._spawned import Process
 from sandy._usage import Usage
+from sandy._verify import Finding, Verification
 
 try:
     __version__ = version("deepagents-sandbox")
@@ -66,6 +67,7 @@ __all__ = [
     "FileDownloadResponse",
     "FileInfo",
     "FileUploadResponse",
+    "Finding",
     "GlobResult",
     "GrepMatch",
     "GrepResult",
@@ -90,6 +92,7 @@ __all__ = [
     "Shell",
     "ShellEndedError",
     "Usage",
+    "Verification",
     "WriteResult",
     "__version__",
 ]

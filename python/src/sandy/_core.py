@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,6 +28,7 @@ from sandy._outcome import Outcome
 from sandy._policy import Amount, StrPath, build_limits, build_policy, policy_file
 from sandy._questions import OnRequest, answer_requests
 from sandy._usage import Usage, to_usage
+from sandy._verify import Verification, check_classes, run_verify
 
 if TYPE_CHECKING:
     from sandy._exchange import Exchange
@@ -39,6 +41,8 @@ _NO_POLICY = b'{"version": 1}'
 
 class SandboxCore(Life):
     """All of a sandbox but the operations of a model, which are in `sandy.Sandbox`."""
+
+    _document: bytes | None = None  # the policy; None where somebody else made the sandbox
 
     def __init__(
         self,
@@ -172,6 +176,7 @@ class SandboxCore(Life):
         if on_request is not None and not callable(on_request):
             raise wrong_type("on_request", on_request, "a callable that takes a str and returns a str")
         resumes_as_it_was = id is not None and document == _NO_POLICY
+        self._document = None if resumes_as_it_was else document
         self._begin(() if resumes_as_it_was else (document, *files), kept, asks=on_request is not None)
         if on_request is not None:
             answer_requests(self._serve, self._place.id, on_request)
@@ -277,6 +282,39 @@ class SandboxCore(Life):
         if reply.error is not None:
             raise SandboxGoneError(_exec.error_sentence(reply))
         return to_usage(reply)
+
+    # The attack suite.
+
+    def verify(self, *, classes: Iterable[str] = ()) -> Verification:
+        """Attacks sandboxes of this one's policy on this machine, and says what was refused: `sandy verify`.
+
+        This sandbox is left alone: the attacks are on fresh ones with the policy that it was made with, without what was changed
+        since (`allow_domain`, `set_limits`). Each is tried outside a sandbox too, on harmless things that are made for it. It
+        takes some seconds.
+
+        Args:
+            classes: Only attacks of these classes: `network`, `sockets`, `syscalls`, `files`, `processes`, `host-side`, `limits`.
+
+        Raises:
+            SandboxError: If this sandbox's policy isn't known here, since it was attached to, or gone on with by its id alone;
+                SandboxStartError, which is one, if no sandbox can be started.
+            TypeError: If `classes` has a wrong type.
+            ValueError: If there is no such class.
+        """
+        return run_verify(self._known_document(), check_classes(classes))
+
+    async def averify(self, *, classes: Iterable[str] = ()) -> Verification:
+        """As `verify`, in a thread."""
+        return await asyncio.to_thread(run_verify, self._known_document(), check_classes(classes))
+
+    def _known_document(self) -> bytes:
+        if self._document is None:
+            msg = (
+                "verify(): the policy of a sandbox that somebody else made isn't known here\n"
+                "hint: sandy verify --policy FILE needs no sandbox"
+            )
+            raise SandboxError(msg)
+        return self._document
 
     # Commands and files, for programs.
 
