@@ -18,7 +18,7 @@
 namespace sandy::attack {
 namespace {
 
-constexpr int kPatienceMs = 1500;
+constexpr int kPatienceMs = 5000;
 
 struct Address {
   sockaddr_storage storage{};

@@ -14,7 +14,9 @@ namespace {
 using namespace std::chrono_literals;
 using Words = std::vector<std::string>;
 
-constexpr auto kTimeLimit = 400ms, kPatience = 2000ms;
+constexpr auto kPatience = 2000ms;
+// The second is for a machine that has more to do than it can.
+constexpr std::chrono::milliseconds kTimeLimits[] = {400ms, 8000ms};
 
 Words words(std::string first, std::string second) {
   Words out;
@@ -40,16 +42,16 @@ asio::awaitable<void> survivor_trials(Setting& setting, Sandboxed& sandbox, std:
   const std::string mark = "outstay-" + setting.nonce;
   // A daemon is the same kind of process; this one would hold the control up until its end.
   const Control control = survives_outside(setting, "daemon", "control-" + mark);
-  Words argv = words("outstay", mark);
-  const Answer answer = co_await sandbox.run(std::move(argv), kTimeLimit);
   Inside inside;
-  inside.report = read_report(answer.output, setting.nonce);
-  inside.end = "it was not at work when its time was up";
-  // That it said so and was ended at its time limit is what shows that there was something to end.
-  if (inside.report.word == AttemptReport::Word::done && answer.end.value("reason", "") == "timed_out") {
+  for (const auto limit : kTimeLimits) {
+    Words argv = words("outstay", mark);
+    const Answer answer = co_await sandbox.run(std::move(argv), limit);
+    const auto report = read_report(answer.output, setting.nonce);
+    inside.end = "it was not at work when its time was up";
+    // That it said so and was ended at its time limit is what shows that there was something to end.
+    if (report.word != AttemptReport::Word::done || answer.end.value("reason", "") != "timed_out") continue;
     inside.report = {AttemptReport::Word::refused, "ended at the time limit, with all its children"};
-  } else {
-    inside.report = {};
+    break;
   }
   inside.arrived = !all_gone(mark, kPatience);
   auto judgement = judge(control, inside, Proof::report);

@@ -51,7 +51,13 @@ class Verification {
     canaries_.emplace(outside_.program(), nonce_, home_);
   }
 
-  void remove_canaries() { canaries_.reset(); }
+  // All of it that is on this machine is removed, also from the workspace, and then this process ends.
+  asio::awaitable<void> end_early(int status) {
+    const auto attacked = attacked_;
+    if (attacked) co_await attacked->close();
+    canaries_.reset();
+    ::_exit(status);
+  }
 
   asio::awaitable<Result<std::vector<Finding>>> run(std::vector<std::string>& degraded) {
     std::vector<Finding> out;
@@ -98,7 +104,8 @@ class Verification {
     const std::string mounts = own_mounts();
     auto started = co_await Sandboxed::start(io_.get_executor(), std::move(*planned), program_bytes_, nonce_);
     if (!started) co_return std::unexpected(started.error());
-    Sandboxed& sandbox = **started;
+    attacked_ = *started;
+    Sandboxed& sandbox = *attacked_;
     co_await attempt_all(all, sandbox, out);
     Control daemon;
     if (wants(AttackClass::processes)) co_await survivor_trials(setting, sandbox, out);
@@ -107,6 +114,7 @@ class Verification {
     if (wants(AttackClass::limits)) co_await limit_trials(setting, sandbox, out);
     const std::string id = sandbox.sandbox().id();
     co_await sandbox.close();
+    attacked_.reset();
     if (wants(AttackClass::processes) || wants(AttackClass::host_side)) {
       for (auto& finding : survivors(setting, daemon, id, mounts)) {
         if (wants(finding.attack.in)) out.push_back(std::move(finding));
@@ -136,7 +144,8 @@ class Verification {
       }
       co_return;
     }
-    Sandboxed& sandbox = **started;
+    attacked_ = *started;
+    Sandboxed& sandbox = *attacked_;
     const Inside reached = co_await sandbox.attempt(allowed_connection(setting));
     Control control{canaries_->allowed && canaries_->allowed->visited(), "what is listed is not reached either: "};
     control.why += reached.report.word == AttemptReport::Word::none ? reached.end : shown(reached.report.detail);
@@ -144,6 +153,7 @@ class Verification {
     std::erase_if(all, [&](const Trial& trial) { return !wants(trial.attack.in); });
     co_await attempt_all(all, sandbox, out);
     co_await sandbox.close();
+    attacked_.reset();
   }
 
   asio::awaitable<void> attempt_all(std::vector<Trial>& all, Sandboxed& sandbox, std::vector<Finding>& out) {
@@ -165,6 +175,7 @@ class Verification {
   Outside outside_;
   asio::io_context& io_;
   std::optional<Canaries> canaries_;
+  std::shared_ptr<Sandboxed> attacked_;  // now
 };
 
 }  // namespace
@@ -180,12 +191,9 @@ Result<Report> verify(Options options) {
   // Never destroyed: it is stopped with work in it, and the thread that removes directories gives back its hold on it at a time of its own.
   static asio::io_context& io = *new asio::io_context(1);
   Verification verification(std::move(options), std::move(*program), std::move(*bytes), std::move(*nonce), io);
-  // Sandboxes end with us; what we have made on this machine does not.
   asio::signal_set signals(io, SIGINT, SIGTERM, SIGHUP);
   signals.async_wait([&](const boost::system::error_code& error, int number) {
-    if (error) return;
-    verification.remove_canaries();
-    ::_exit(128 + number);
+    if (!error) asio::co_spawn(io, verification.end_early(128 + number), asio::detached);
   });
   Report report;
   Result<std::vector<Finding>> found = fail("the attacks", "did not end");

@@ -17,7 +17,7 @@
 namespace sandy::verify {
 namespace {
 
-constexpr int kPatienceMs = 5000, kSignalMs = 200;
+constexpr int kPatienceMs = 5000, kSignalMs = 400;
 
 }  // namespace
 
