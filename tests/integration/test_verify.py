@@ -147,27 +147,28 @@ def test_a_policy_file_and_what_it_denies(sandy: Cli, verify: Verify, tmp_path: 
 # The test of the test: what a policy gives away is told, and by which rule.
 
 
-@pytest.mark.skipif(ROOT, reason="root's files are another user's in a sandbox: no rule shows them to it")
 def test_weakened_the_home_directory(verify: Verify, home: pathlib.Path) -> None:
     attacks = verify("--write", home, "--unsafe-broad-workspace", status=1)
     wanted = {"read-home", "write-home", "later-home", "symbolic-link", "planted-link", "root-of-another", "download-link", "upload-link"}
     assert failed(attacks) == wanted
     assert {attacks[name]["allowed_by"] for name in wanted} == {f"--write {home}"}
+    if ROOT:  # what root has for itself is shown by no rule that only lets it be read
+        return
     # Read-only: nothing can be changed, but sockets can be connected to.
     attacks = verify("--read", home, status=1)
     assert failed(attacks) == wanted - {"write-home", "upload-link"}
 
 
-@pytest.mark.skipif(ROOT, reason="root's directories are another user's in a sandbox")
 def test_weakened_a_directory_of_sockets(verify: Verify, tmp_path: pathlib.Path) -> None:
     runtime = tmp_path / "run"
     runtime.mkdir(mode=0o700)
     env = {"XDG_RUNTIME_DIR": str(runtime)}
     assert failed(verify("--class", "sockets", env=env)) == set()
-    attacks = verify("--read", runtime, "--class", "sockets", status=1, env=env)
+    option = "--write" if ROOT else "--read"  # what root has for itself is shown by no other rule
+    attacks = verify(option, runtime, "--class", "sockets", status=1, env=env)
     # Those that are there when it starts are hidden.
     assert failed(attacks) == {"later-runtime"} and attacks["stream-runtime"]["verdict"] == "pass"
-    assert attacks["later-runtime"]["allowed_by"] == f"--read {runtime}"
+    assert attacks["later-runtime"]["allowed_by"] == f"{option} {runtime}"
     assert "seen outside" in attacks["later-runtime"]["detail"]
 
 
