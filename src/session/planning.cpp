@@ -168,7 +168,8 @@ Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy, const std:
   plan::HostFacts facts = *common;
   if (auto r = host::add_policy_paths(policy.fields(), facts); !r) return std::unexpected(r.error());
   if (auto r = host::add_sockets(policy.fields(), facts); !r) return std::unexpected(r.error());
-  std::vector<std::string> kept{host::own_directory(), facts.bwrap};
+  std::vector<std::string> kept = host::parts_of_bubblewrap(facts.bwrap);
+  kept.push_back(host::own_directory());
   kept.insert(kept.end(), kept_files.begin(), kept_files.end());
   if (policy->seccomp.base == policy::SeccompBase::file) kept.push_back(policy->seccomp.file);
   for (const auto& path : kept) {

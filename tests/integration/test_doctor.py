@@ -523,7 +523,7 @@ def test_b120_no_usual_tool(working: Machine, place: pathlib.Path) -> None:
     inside = Machine(pathlib.Path("/nix/store/sandy"), pathlib.Path("/tmp"))
     assert subprocess.run([*words, "/bin/true"], capture_output=True, check=False).returncode != 0
     doctor = inside.doctor(words)
-    assert doctor.status != 0 and "/nix/store/tools/bin/bwrap: the file belongs to user" in json.dumps(doctor["bubblewrap"])
+    assert doctor.status != 0 and "/nix/store/tools/bin/bwrap (passed over: the file belongs to user" in json.dumps(doctor["bubblewrap"])
     words[-1:] = ["--setenv", "SANDY_BWRAP", "/nix/store/tools/bin/bwrap", "--"]
     doctor = inside.doctor(words)
     assert doctor.status == 0, doctor["sandbox start"]

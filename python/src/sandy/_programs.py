@@ -1,10 +1,13 @@
-"""Finds the `sandy` program, which finds its helpers beside itself.
+"""Finds the `sandy` program, which finds its helpers beside itself, and bubblewrap (src/host/programs.h has that order).
 
 The order, and why:
 1. the directory named by SANDY_PROGRAMS: somebody said so; no other place is tried then,
 2. the package's own `_programs` directory: the programs that this version was tested with,
-3. PATH: a distribution's package. Only absolute directories that nobody else can write to count, so that no project
-   directory and no shared one can put its own `sandy` in front. The current directory is never searched.
+3. /usr/libexec/sandy: a distribution's package,
+4. PATH, its absolute directories: one that was built and installed by hand. The current directory is never searched.
+
+A program is taken only where nobody else could have put it there (see `_trust`), so that no project directory and no shared
+one can put its own `sandy` in front.
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ import stat
 from pathlib import Path
 
 from sandy._errors import SandboxStartError
+from sandy._trust import replaceable_by_others
 
 VARIABLE = "SANDY_PROGRAMS"
+_DISTRIBUTION = "/usr/libexec/sandy"
 _HINT = (
     "reinstall deepagents-sandbox from a wheel, install the distribution's package sandy, "
     "or set SANDY_PROGRAMS to the directory of the built programs"
@@ -35,7 +40,7 @@ def find_sandy() -> Path:
             raise SandboxStartError(f"{VARIABLE}={named}", "not an absolute path", "give the full path of the directory")
         program = _program_in(Path(named), f"{VARIABLE}={named}", searched)
     else:
-        program = _packaged(searched) or _on_path(searched)
+        program = _packaged(searched) or _distributed(searched) or _on_path(searched)
     if program is None:
         places = "".join(f"\n  {place}" for place in searched)
         raise SandboxStartError("the program sandy", f"not found. Searched:{places}", _HINT)
@@ -53,6 +58,10 @@ def _packaged(searched: list[str]) -> Path | None:
     return None
 
 
+def _distributed(searched: list[str]) -> Path | None:
+    return _program_in(Path(_DISTRIBUTION), "a distribution's package", searched)
+
+
 def _on_path(searched: list[str]) -> Path | None:
     for entry in os.environ.get("PATH", os.defpath).split(os.pathsep):
         if not os.path.isabs(entry):
@@ -61,34 +70,35 @@ def _on_path(searched: list[str]) -> Path | None:
         program = _program_in(Path(entry), "PATH", searched)
         if program is None:
             continue
-        fault = _writable_by_others(Path(entry)) or _writable_by_others(program)
-        if fault is None:
+        if not _is_console_script(program):
             return program
-        searched[-1:] = [f"{program} (PATH): skipped, because {fault}"]
+        searched[-1:] = [f"{program} (PATH): skipped, because it is the Python package's own script"]
     return None
 
 
 def _program_in(directory: Path, source: str, searched: list[str]) -> Path | None:
     program = directory / "sandy"
-    searched.append(f"{program} ({source})")
+    place = f"{program} ({source})"
+    searched.append(place)
     try:
         status = program.stat()
     except OSError:
         return None
-    if stat.S_ISREG(status.st_mode) and os.access(program, os.X_OK):
-        return program
-    searched[-1] += ": not an executable file"
-    return None
+    if not stat.S_ISREG(status.st_mode) or not os.access(program, os.X_OK):
+        searched[-1] += ": not an executable file"
+        return None
+    fault = replaceable_by_others(program)
+    if fault is not None:
+        searched[-1] += f": skipped, because {fault}"
+        return None
+    return program
 
 
-def _writable_by_others(path: Path) -> str | None:
-    """Why somebody else could have put this file or directory there, or None."""
+def _is_console_script(program: Path) -> bool:
+    """Whether it is what pip makes for `sandy._cli:main`: becoming that would never end."""
     try:
-        status = path.stat()
-    except OSError as error:
-        return f"{path}: {error.strerror}"
-    if status.st_uid not in (0, os.geteuid()):
-        return f"{path} belongs to user {status.st_uid}"
-    if status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and status.st_gid != os.getegid()):
-        return f"{path} is writable by others"
-    return None
+        with program.open("rb") as file:
+            start = file.read(2000)
+    except OSError:
+        return False
+    return start.startswith(b"#!") and b"from sandy._cli import" in start

@@ -17,9 +17,10 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> pathlib.
     """No program anywhere; tests add one."""
     monkeypatch.delenv("SANDY_PROGRAMS", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setattr(sandy._programs, "_DISTRIBUTION", str(tmp_path / "distribution"))
     monkeypatch.setattr(sandy, "__path__", [str(tmp_path / "package")])
     monkeypatch.chdir(tmp_path)
-    for name in ("bin", "named", "package/_programs"):
+    for name in ("bin", "named", "package/_programs", "distribution"):
         (tmp_path / name).mkdir(parents=True, mode=0o755)
     return tmp_path
 
@@ -33,6 +34,8 @@ def make(program: pathlib.Path, mode: int = 0o755) -> pathlib.Path:
 def test_the_order(nowhere: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on_path = make(nowhere / "bin/sandy")
     assert find_sandy() == on_path
+    distribution = make(nowhere / "distribution/sandy")
+    assert find_sandy() == distribution
     packaged = make(nowhere / "package/_programs/sandy")
     assert find_sandy() == packaged
     named = make(nowhere / "named/sandy")
@@ -48,7 +51,8 @@ def test_a_failure_lists_every_place(nowhere: pathlib.Path, monkeypatch: pytest.
         find_sandy()
     text = str(caught.value)
     for place in (
-        f"{nowhere}/package/_programs/sandy",
+        f"{nowhere}/package/_programs/sandy (the package's own programs)",
+        f"{nowhere}/distribution/sandy (a distribution's package)",
         "'.' (PATH): skipped",
         "'' (PATH): skipped",
         f"{nowhere}/bin/sandy (PATH): not an executable file",
@@ -68,19 +72,59 @@ def test_a_named_directory_is_the_only_place(nowhere: pathlib.Path, monkeypatch:
         find_sandy()
 
 
-@pytest.mark.parametrize("writable", ["bin", "bin/sandy"])
-def test_what_others_can_write_is_skipped(nowhere: pathlib.Path, writable: str) -> None:
-    make(nowhere / "bin/sandy")
-    assert find_sandy()
-    (nowhere / writable).chmod(0o777)
-    with pytest.raises(SandboxStartError, match="writable by others"):
+PLACES = ["bin", "named", "package/_programs", "distribution"]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_others_can_write_is_skipped(nowhere: pathlib.Path, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+    program = make(nowhere / place / "sandy")
+    if place == "named":
+        monkeypatch.setenv("SANDY_PROGRAMS", str(program.parent))
+    assert find_sandy() == program
+    for writable in (program, program.parent, nowhere):  # itself, its directory, and one above
+        mode = writable.stat().st_mode
+        writable.chmod(0o777)
+        with pytest.raises(SandboxStartError, match=f"skipped, because {writable} is writable by others"):
+            find_sandy()
+        writable.chmod(mode)
+    assert find_sandy() == program
+
+
+def test_a_link_counts_where_it_is_and_where_it_leads(nowhere: pathlib.Path) -> None:
+    program = make(nowhere / "named/sandy")
+    link = nowhere / "bin/sandy"
+    link.symlink_to("../named/sandy")
+    assert find_sandy() == link
+    for writable in (program.parent, link.parent):
+        writable.chmod(0o777)
+        with pytest.raises(SandboxStartError, match=f"{writable} is writable by others"):
+            find_sandy()
+        writable.chmod(0o755)
+
+
+def test_the_packages_own_script_is_not_the_program(nowhere: pathlib.Path) -> None:
+    script = make(nowhere / "bin/sandy")
+    script.write_text("#!/usr/bin/python3\nimport sys\nfrom sandy._cli import main\nsys.exit(main())\n")
+    with pytest.raises(SandboxStartError, match=r"bin/sandy \(PATH\): skipped, because it is the Python package's own script"):
         find_sandy()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_what_belongs_to_others_is_skipped(nowhere: pathlib.Path) -> None:
-    os.chown(make(nowhere / "bin/sandy"), 12345, 12345)
+@pytest.mark.parametrize("place", ["bin/sandy", "bin"])
+def test_what_belongs_to_others_is_skipped(nowhere: pathlib.Path, place: str) -> None:
+    make(nowhere / "bin/sandy")
+    os.chown(nowhere / place, 12345, 12345)
     with pytest.raises(SandboxStartError, match="belongs to user 12345"):
+        find_sandy()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another group")
+def test_a_group_of_others_can_write(nowhere: pathlib.Path) -> None:
+    make(nowhere / "bin/sandy")
+    (nowhere / "bin").chmod(0o775)
+    assert find_sandy()  # the group is root's own
+    os.chown(nowhere / "bin", 0, 12345)
+    with pytest.raises(SandboxStartError, match="bin is writable by others"):
         find_sandy()
 
 

@@ -41,6 +41,19 @@ TEST_F(Programs, OneOfOurOwnInPathIsNotTaken) {
   EXPECT_EQ(times_asked(), 0U);
 }
 
+TEST_F(Programs, AFailureListsEveryPlace) {
+  const std::string planted = fake("bin/bwrap");
+  const WithEnvironment environment{{"PATH", directory.at("bin") + ":/nowhere:here"}};
+  const auto place = locate_bubblewrap();
+  if (place) {  // this machine has one
+    EXPECT_TRUE(place->path.starts_with("/usr/") || place->path.starts_with("/bin/")) << place->path;
+    return;
+  }
+  std::vector<std::string> places{"/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "deepagents-sandbox[bwrap]"};
+  if (::geteuid() != 0) places.insert(places.end(), {planted, "/nowhere/bwrap", "here/bwrap"});
+  for (const std::string& text : places) EXPECT_NE(place.error().text().find(text), std::string::npos) << text;
+}
+
 TEST_F(Programs, TheVariableCounts) {
   const std::string own = fake("own/my-bwrap");
   fake("path/bwrap");

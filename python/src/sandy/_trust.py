@@ -1,0 +1,70 @@
+"""Who else could have put a program where it is: what src/host/replaceable.h is for the programs themselves."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import stat
+from pathlib import Path
+
+_NOBODY = 65534
+_TOP = 2  # "/" and its directories: as many parts of a path
+
+
+def replaceable_by_others(program: Path) -> str | None:
+    """Why somebody else could have put this program there, or None.
+
+    Somebody else is neither root, nor this user, nor who owns this very file, whose code runs already. The program, every
+    directory above it, and those above what it is a link to must be theirs, and writable by nobody else.
+    """
+    owners = {0, os.geteuid(), _owner_of_this_package()}
+    chains = {path: None for start in (program, program.resolve()) for path in (start, *start.parents)}
+    for path in chains:
+        fault = _fault(path, owners)
+        if fault is not None:
+            return fault
+    return None
+
+
+def _owner_of_this_package() -> int:
+    try:
+        return os.stat(__file__).st_uid
+    except OSError:  # in an archive
+        return 0
+
+
+def _fault(path: Path, owners: set[int]) -> str | None:
+    try:
+        status = path.stat()
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    if status.st_uid not in owners and not _is_unseen_administrator(status.st_uid, path):
+        return f"{path} belongs to user {status.st_uid}"
+    if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
+        return None  # nobody can replace there what is another's
+    if status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and not _is_group_of_one(status.st_gid, status.st_uid)):
+        return f"{path} is writable by others"
+    return None
+
+
+def _is_unseen_administrator(owner: int, path: Path) -> bool:
+    # In a user namespace without the system's users their files look as if they were nobody's (user_namespaces(7)), as other
+    # users' do. Only the administrator makes something at the root or in /usr.
+    if owner != _NOBODY or not (len(path.parts) <= _TOP or path.parts[1] == "usr"):
+        return False
+    try:
+        lines = Path("/proc/self/uid_map").read_text().splitlines()
+    except OSError:
+        return False
+    ranges = [[int(number) for number in line.split()] for line in lines]
+    return all(not first <= _NOBODY < first + count for first, _, count in ranges)
+
+
+def _is_group_of_one(group: int, user: int) -> bool:
+    # Where each user has a group of their own with the same name (Debian's adduser), files are often writable for it.
+    try:
+        who, entry = pwd.getpwuid(user), grp.getgrgid(group)
+    except KeyError:
+        return False
+    return who.pw_gid == group and who.pw_name == entry.gr_name and set(entry.gr_mem) <= {who.pw_name}

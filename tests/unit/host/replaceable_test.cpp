@@ -1,0 +1,75 @@
+#include "host/replaceable.h"
+
+#include "test_directory.h"
+
+namespace sandy::host {
+namespace {
+
+class Replaceable : public ::testing::Test {
+ protected:
+  Replaceable() {
+    ::chmod(directory.path().c_str(), 0755);
+    program = directory.make("above/bin/program", "", 0755);
+  }
+  std::string of(const std::string& path) const { return replaceable_by_others(path, {::geteuid()}); }
+
+  TestDirectory directory{"/tmp"};  // sticky, so what is in it is not replaceable
+  std::string program;
+};
+
+TEST_F(Replaceable, NotWhereNobodyElseCanWrite) {
+  EXPECT_EQ(of(program), "");
+  EXPECT_EQ(of("/usr/bin/env"), "");
+}
+
+TEST_F(Replaceable, ByTheFileAndEachDirectoryAboveIt) {
+  for (const char* name : {"above", "above/bin", "above/bin/program"}) {
+    for (const mode_t mode : {0757, 0777}) {
+      ::chmod(directory.at(name).c_str(), mode);
+      EXPECT_EQ(of(program), directory.at(name) + " can be written to by others");
+      ::chmod(directory.at(name).c_str(), 0755);
+    }
+  }
+  ::chmod(directory.at("above").c_str(), 01777);
+  EXPECT_EQ(of(program), "");
+  ::chmod(directory.at("above/bin/program").c_str(), 01777);  // means nothing for a file
+  EXPECT_NE(of(program), "");
+}
+
+TEST_F(Replaceable, ByWhereALinkIsAndByWhereItLeads) {
+  directory.make_directory("links");
+  const std::string link = directory.link("links/program", program);
+  EXPECT_EQ(of(link), "");
+  ::chmod(directory.at("links").c_str(), 0777);
+  EXPECT_EQ(of(link), directory.at("links") + " can be written to by others");
+  ::chmod(directory.at("links").c_str(), 0755);
+  ::chmod(directory.at("above").c_str(), 0777);
+  EXPECT_EQ(of(link), directory.at("above") + " can be written to by others");
+}
+
+TEST_F(Replaceable, ByAGroupOfOthers) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file to another group";
+  ASSERT_EQ(::chown(directory.at("above").c_str(), 0, 12345), 0);
+  EXPECT_EQ(of(program), "");
+  ::chmod(directory.at("above").c_str(), 0775);
+  EXPECT_EQ(of(program), directory.at("above") + " can be written to by others");
+  ASSERT_EQ(::chown(directory.at("above").c_str(), 0, 0), 0);  // root's own group, which has nobody else
+  EXPECT_EQ(of(program), "");
+}
+
+TEST_F(Replaceable, ByItsOwner) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  ASSERT_EQ(::chown(directory.at("above/bin").c_str(), 12345, 0), 0);
+  EXPECT_EQ(of(program), directory.at("above/bin") + " belongs to user 12345");
+  EXPECT_EQ(replaceable_by_others(program, {12345}), "");
+}
+
+TEST_F(Replaceable, WhatIsNotThereOrRelative) {
+  EXPECT_NE(of("program"), "");
+  EXPECT_NE(of("./program"), "");
+  EXPECT_NE(of(""), "");
+  EXPECT_NE(of(directory.at("none")), "");
+}
+
+}  // namespace
+}  // namespace sandy::host
