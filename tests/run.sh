@@ -10,13 +10,14 @@
 #   escape       attacks on the sandbox: tests/escape
 #   wheel        the wheel, installed in a virtual environment of its own
 #   sanitized    real sandboxes once more, with the ASan and UBSan programs
+#   deb          the Debian packages: built here, lintian, installed and purged in a throwaway layer over this system: started as root
 #   root         started as root: the standard suite, and the tests marked `root`
 #   vm           limits and AppArmor, in Debian guests with a real systemd (tests/vm): started as root, which makes the guests
 #
 # --quick: cpp and python-unit. --only: these suites alone; may be repeated.
 #
-# Started as root, it makes the unprivileged user sandy-test for the time of the run, and all suites but `root` and `vm` run as that user; from
-# a checkout that this user can't read, in a copy. Started by another user, they run as that one, and `root` and `vm` do not run.
+# Started as root, it makes the unprivileged user sandy-test for the time of the run, and all suites but `deb`, `root` and `vm` run as that user; from
+# a checkout that this user can't read, in a copy. Started by another user, they run as that one, and `deb`, `root` and `vm` do not run.
 # SANDY_MUST_WORK=1 (the default where CI=true): what this machine lacks is a failure, not a skip.
 # Logs and JUnit files: build/test-results/. Exit status 1 if anything failed.
 set -euo pipefail
@@ -25,7 +26,7 @@ cd "$source_dir"
 umask 022
 export LC_ALL=C.UTF-8
 
-all_suites=(cpp python-unit python integration escape wheel sanitized root vm)
+all_suites=(cpp python-unit python integration escape wheel deb sanitized root vm)
 suites=()
 usage() { sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; }
 while [ $# -gt 0 ]; do
@@ -197,6 +198,13 @@ run_wheel() {
     plainly "$work/bin/sandy" run --private-workspace -- sh -c 'echo "1 passed: the console script ran a command as $(id -u)"'
 }
 
+run_deb() {
+  local out=$tree/build/deb-packages changes
+  changes=$(echo "$out"/*.changes)
+  (cd "$out" && lintian --allow-root --fail-on error,warning "$changes") && echo "1 passed: lintian has no error or warning" &&
+    "$tree/tests/deb/check.sh" "$out" "$user"
+}
+
 run_root() {
   local status=0
   runner=(env -i "${settings[@]}" HOME="$root_home")
@@ -242,6 +250,7 @@ run_vm() {
 note "Suites: ${suites[*]}. Logs: $results/"
 install_packages build run test
 if wants vm && is_root; then install_packages vm; fi
+if wants deb && is_root; then install_packages deb; fi
 prepare_user
 settings=(PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" LC_ALL=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 SANDY_MUST_WORK="$must_work")
 prepare_tree
@@ -268,6 +277,10 @@ if wants wheel; then
   step "Building the wheel" "$tree/build/test-venv/bin/python3" -m pip wheel --disable-pip-version-check --no-input --no-deps \
     --no-build-isolation --config-settings=build-dir="$tree/build/release" -w "$tree/build/wheels" "$tree/python"
 fi
+if wants deb && is_root; then
+  rm -rf "$tree/build/deb-packages"
+  step "Building the Debian packages" packaging/build-deb.sh "$tree/build/deb-packages"
+fi
 
 # What the test user writes.
 junit=$tree/build/test-user
@@ -291,6 +304,14 @@ for name in "${all_suites[@]}"; do
   escape) suite escape pytest_in tests escape release -p no:asyncio -m "not root" escape ;;
   wheel) suite wheel run_wheel ;;
   sanitized) suite sanitized pytest_in python sanitized dev tests/integration/test_standard.py tests/integration/test_commands.py ;;
+  deb)
+    if is_root; then
+      suite deb run_deb
+    else
+      names+=(deb)
+      counts+=("not run: needs root")
+    fi
+    ;;
   root)
     if is_root; then
       root_home=$(mktemp -d)
