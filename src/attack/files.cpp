@@ -59,13 +59,15 @@ void create(char** paths) {
   refused(error);
 }
 
-// change PATH...: opens for writing, and writes nothing. A program that runs gives ETXTBSY to whoever has the right.
+// change PATH...: opens for writing, and writes nothing. A program that runs gives ETXTBSY before the kernel looks whether its mount is read-only, which
+// access(2) tells; once it has ended, it could be changed.
 void change(char** paths) {
   int error = 0;
   for (; *paths != nullptr; ++paths) {
     const int fd = open(*paths, O_WRONLY | O_CLOEXEC);
-    if (fd >= 0 || errno == ETXTBSY) done(*paths);
     error = errno;
+    if (fd >= 0 || (error == ETXTBSY && access(*paths, W_OK) == 0)) done(*paths);
+    if (error == ETXTBSY) error = errno;
   }
   refused(error);
 }

@@ -7,7 +7,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-constexpr std::uint64_t kPids = 64, kMemoryMib = 96, kWantedMib = 256;
+constexpr std::uint64_t kPids = 64, kMemoryMib = 32, kWantedMib = 80;
 constexpr std::chrono::milliseconds kLimit{20'000};
 // Where the agent counts for want of a control group: so many are harmless.
 constexpr std::uint64_t kMostForks = 2'000;

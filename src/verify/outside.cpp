@@ -7,7 +7,7 @@
 namespace sandy::verify {
 namespace {
 
-constexpr std::chrono::seconds kLimit{10};
+constexpr std::chrono::seconds kLimit{20};
 
 }  // namespace
 
