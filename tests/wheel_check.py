@@ -53,6 +53,7 @@ def check_content() -> None:
     files = {str(path.relative_to(programs)) for path in programs.rglob("*") if path.is_file()}
     assert {path for path in files if "/" not in path} == set(PROGRAMS), files
     assert {f"share/seccomp/{name}.json" for name in ("default", "proxy", "strict")} <= files, files
+    assert {f"policies/{name}.json" for name in ("git-clone-and-build", "no-network", "node-web", "python-data")} <= files, files
     for program in PROGRAMS:
         mode = (programs / program).stat().st_mode
         assert mode & 0o6022 == 0, f"{program} is writable by others, or has set-id bits: {mode:o}"
@@ -74,6 +75,8 @@ def check_sandbox() -> str:
         assert (outcome.reason, outcome.exit_code) == ("exited", 0), outcome
         sandbox.write("/a.txt", "written")
         assert sandbox.read("/a.txt").error is None
+    with sandy.Sandbox(policy="python-data") as sandbox:
+        assert sandbox.run(["sh", "-c", "echo $MPLBACKEND"], timeout=60).stdout == b"Agg\n"
     return str(outcome.stdout.decode().strip())
 
 

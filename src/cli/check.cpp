@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "cli/policy_flags.h"
+#include "cli/policy_source.h"
 #include "cli/verbs.h"
 #include "policy/json_reader.h"
 #include "policy/json_writer.h"
@@ -15,9 +15,9 @@ struct CheckOptions {
 };
 
 int check(const CheckOptions& options) {
-  const auto text = read_file(options.file);
-  if (!text) return print_error(text.error()), 1;
-  const auto draft = policy::read_policy(*text);
+  const auto source = read_policy_source(options.file, session::this_caller());
+  if (!source) return print_error(source.error()), 1;
+  const auto draft = policy::read_policy(source->text);
   if (!draft) return print_error(draft.error()), 1;
   const auto policy = session::validate_here(*draft);
   if (!policy) return print_error(policy.error()), 1;
@@ -43,9 +43,9 @@ int check(const CheckOptions& options) {
 }  // namespace
 
 void add_check(CLI::App& app, ExitStatus& status) {
-  auto* verb = app.add_subcommand("check", "Is this policy file valid, and what does it weaken?");
+  auto* verb = app.add_subcommand("check", "Is this policy valid, and what does it weaken?");
   auto options = std::make_shared<CheckOptions>();
-  verb->add_option("file", options->file, "Policy file (JSON); - is standard input")->required()->type_name("FILE");
+  verb->add_option("file", options->file, "Policy file (JSON), or the name of one (sandy policy list); - is standard input")->required()->type_name("POLICY|FILE");
   verb->add_flag("--effective", options->effective, "Print the policy with all defaults filled in");
   verb->footer("Exit status: 0 if it is valid; 1 if not; 2 for wrong arguments.");
   verb->callback([options, &status] { status.value = check(*options); });

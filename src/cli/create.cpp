@@ -81,7 +81,7 @@ std::string option_beside_resume(const CLI::App& verb) {
   return {};
 }
 
-int create(const CreateOptions& options, const CLI::App& verb) {
+int create(CreateOptions& options, const CLI::App& verb) {
   const auto refuse = [](const Error& error) {
     print_error(in_flags(error));
     return kCouldNotStart;
@@ -113,7 +113,7 @@ int create(const CreateOptions& options, const CLI::App& verb) {
     if (!audit.empty() && audit.front() != '/') audit = caller.cwd + "/" + audit;
     Json lengths = Json::array();
     // With its paths in full: the server's directory is another one.
-    for (const auto& word : {policy::to_json(*policy), options.policy.policy_file(caller), audit}) {
+    for (const auto& word : {policy::to_json(*policy), options.policy.policy_file(), audit}) {
       lengths.push_back(word.size());
       payload += word;
     }

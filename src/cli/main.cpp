@@ -127,6 +127,7 @@ int main(int argc, char** argv) {
   sandy::cli::add_rm(app, status);
   sandy::cli::add_prune(app, status);
   sandy::cli::add_check(app, status);
+  sandy::cli::add_policy(app, status);
   sandy::cli::add_doctor(app, status);
   sandy::cli::add_verify(app, status, first == "verify");
   sandy::cli::add_stats(app, status);

@@ -15,13 +15,13 @@ struct PlanOptions {
   bool json = false, seccomp = false;
 };
 
-int show_plan(const PlanOptions& options) {
+int show_plan(PlanOptions& options) {
   const policy::Caller caller = session::this_caller();
   auto draft = options.policy.draft(caller);
   if (!draft) return print_error(in_flags(draft.error())), kCouldNotStart;
   const auto policy = session::validate_here(*draft);
   if (!policy) return print_error(in_flags(policy.error())), kCouldNotStart;
-  const auto planned = session::plan_here(*policy, {options.policy.policy_file(caller)});
+  const auto planned = session::plan_here(*policy, {options.policy.policy_file()});
   if (!planned) return print_error(in_flags(planned.error())), kCouldNotStart;
   const auto rows = session::seccomp_rows(policy->fields().seccomp);
   if (!rows) return print_error(in_flags(rows.error())), kCouldNotStart;

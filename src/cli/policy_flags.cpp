@@ -1,14 +1,9 @@
 #include "cli/policy_flags.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
 #include <string_view>
 #include <utility>
 
-#include "base/unique_fd.h"
+#include "cli/policy_source.h"
 #include "policy/json_reader.h"
 #include "policy/paths.h"
 
@@ -44,7 +39,7 @@ void add(std::vector<Text>& list, const std::vector<std::string>& values, const 
 
 void PolicyFlags::add_to(CLI::App& verb) {
   const auto files = "Files", limits = "Limits", network = "Network", other = "Policy";
-  verb.add_option("-p,--policy", policy_file_, "Policy file (JSON); flags add to its lists, and can't contradict it")->group(other)->type_name("FILE");
+  verb.add_option("-p,--policy", policy_file_, "Policy: a file (JSON), or the name of one (sandy policy list); flags add to its lists, and can't contradict it")->group(other)->type_name("POLICY|FILE");
   verb.add_option("--read", read_, "Show this host path, read-only (repeatable)")->group(files)->type_name("PATH")->allow_extra_args(false);
   verb.add_option("--write", write_, "Show this host path, writable (repeatable)")->group(files)->type_name("PATH")->allow_extra_args(false);
   verb.add_option("--deny", deny_, "Hide this path below a shown one (repeatable)")->group(files)->type_name("PATH")->allow_extra_args(false);
@@ -61,7 +56,7 @@ void PolicyFlags::add_to(CLI::App& verb) {
   verb.add_option("--cwd", cwd_, "Working directory inside (default: the workspace)")->group(other)->type_name("PATH");
   verb.add_option("--uid", uid_, "User id as seen inside (default: 1000)")->group(other)->type_name("N");
   verb.add_option("--gid", gid_, "Group id as seen inside (default: 1000)")->group(other)->type_name("N");
-  verb.add_option("--seccomp", seccomp_, "default, strict, or a file")->group(other)->type_name("POLICY");
+  verb.add_option("--seccomp", seccomp_, "System call policy, or a file with one")->group(other)->type_name("default|strict|FILE");
   verb.add_flag("--unsafe-ptrace", unsafe_ptrace_, "Let a debugger trace its own children")->group(other);
   verb.add_option("--memory", memory_, "Memory, e.g. 2G")->group(limits)->type_name("SIZE");
   verb.add_option("--swap", swap_, "Swap (default: 0)")->group(limits)->type_name("SIZE");
@@ -75,11 +70,6 @@ void PolicyFlags::add_to(CLI::App& verb) {
   verb.add_option("--tmp-size", tmp_size_, "Size of each of /tmp, /var/tmp, /dev/shm (default: 1G)")->group(limits)->type_name("SIZE");
   verb.add_option("--log-size", log_size_, "Output that is kept of each process that goes on by itself (default: 1M)")->group(limits)->type_name("SIZE");
   verb.add_flag("--best-effort", best_effort_, "Go on where this machine can't enforce a limit, and say so")->group(limits);
-}
-
-std::string PolicyFlags::policy_file(const policy::Caller& caller) const {
-  if (!policy_file_ || policy_file_->empty() || *policy_file_ == "-") return {};
-  return policy_file_->starts_with('/') ? *policy_file_ : caller.cwd + "/" + *policy_file_;
 }
 
 Result<void> PolicyFlags::add_workspace(policy::FilesystemDraft& filesystem, const policy::Caller& caller) const {
@@ -149,13 +139,14 @@ Result<void> PolicyFlags::add_values(policy::PolicyDraft& draft) const {
   return set(draft.filesystem.unsafe_broad_workspace, unsafe_broad_workspace_, "--unsafe-broad-workspace");
 }
 
-Result<policy::PolicyDraft> PolicyFlags::draft(const policy::Caller& caller) const {
+Result<policy::PolicyDraft> PolicyFlags::draft(const policy::Caller& caller) {
   policy::PolicyDraft draft;
   if (policy_file_) {
     if (policy_file_->empty()) return fail("--policy", "an empty value", "leave the option out, or name a file");
-    const auto text = read_file(*policy_file_);
-    if (!text) return std::unexpected(text.error());
-    auto read = policy::read_policy(*text);
+    auto source = read_policy_source(*policy_file_, caller);
+    if (!source) return std::unexpected(source.error());
+    auto read = policy::read_policy(source->text);
+    read_from_ = std::move(source->file);
     if (!read) return std::unexpected(Error{printable(*policy_file_) + ": " + read.error().what, read.error().why, read.error().fix});
     draft = std::move(*read);
   }
@@ -197,22 +188,6 @@ Error in_flags(Error error) {
     }
   }
   return error;
-}
-
-Result<std::string> read_file(const std::string& path) {
-  constexpr std::size_t kMax = 1 << 20;
-  const UniqueFd fd(path == "-" ? ::fcntl(0, F_DUPFD_CLOEXEC, 3) : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return fail(printable(path), errno_text(errno));
-  std::string text;
-  std::array<char, 65'536> buffer;
-  while (text.size() <= kMax) {
-    const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return fail(printable(path), errno_text(errno));
-    if (n == 0) return text;
-    text.append(buffer.data(), static_cast<std::size_t>(n));
-  }
-  return fail(printable(path), "is larger than 1 MiB");
 }
 
 }  // namespace sandy::cli

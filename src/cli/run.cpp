@@ -25,7 +25,7 @@ bool at_a_terminal() {
   return ::isatty(0) == 1 && ::isatty(1) == 1 && ::isatty(2) == 1 && ::tcgetpgrp(0) == ::getpgrp();
 }
 
-int run(const RunOptions& options) {
+int run(RunOptions& options) {
   OutcomeFile outcome;
   if (options.json) {
     auto opened = OutcomeFile::open(*options.json);
@@ -46,7 +46,7 @@ int run(const RunOptions& options) {
   ForegroundOptions foreground;
   foreground.argv = unmarked_words(options.command);
   foreground.tty = options.tty == "always" || (options.tty == "auto" && at_a_terminal());
-  foreground.policy_file = options.policy.policy_file(caller);
+  foreground.policy_file = options.policy.policy_file();
   if (options.ask) {
     if (::isatty(0) != 1) return could_not_start({"--ask", "standard input is no terminal to ask at", "leave it out, and name what is allowed with --allow-domain"});
     if ((*policy)->network.mode == policy::NetworkMode::none) return could_not_start({"--ask", "the sandbox has no network", "give --allow-domain, or a policy with network.mode \"allowlist\""});
@@ -73,8 +73,8 @@ void add_run(CLI::App& app, ExitStatus& status, bool selected) {
   options->policy.add_to(*verb);
   verb->add_option("--timeout", options->timeout, "End the command after this time, e.g. 30 or 10m")->type_name("TIME");
   verb->add_option("--tty", options->tty, "A terminal of its own: auto (if all three of ours are terminals, and we are in the foreground), always, never")
-      ->check(CLI::IsMember({"auto", "always", "never"}))
-      ->type_name("WHEN");
+      ->type_name("auto|always|never")
+      ->check(CLI::IsMember({"auto", "always", "never"}).description(""));  // the type's name says it
   verb->add_option("--audit", options->audit, "Append each decision about the network to this file, a line of JSON each")->type_name("FILE");
   verb->add_flag("--ask", options->ask, "Ask at the terminal for what no rule of the network names");
   verb->add_option("--json", options->json, "Write the outcome to this file as JSON")->type_name("FILE");

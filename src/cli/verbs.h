@@ -35,6 +35,7 @@ void add_doctor(CLI::App& app, ExitStatus& status);
 void add_exec(CLI::App& app, ExitStatus& status);
 void add_logs(CLI::App& app, ExitStatus& status);
 void add_plan(CLI::App& app, ExitStatus& status, bool selected);
+void add_policy(CLI::App& app, ExitStatus& status);
 void add_prune(CLI::App& app, ExitStatus& status);
 void add_ps(CLI::App& app, ExitStatus& status);
 void add_rm(CLI::App& app, ExitStatus& status);

@@ -25,7 +25,7 @@ std::vector<std::string> class_words() {
   return out;
 }
 
-int verify_here(const VerifyOptions& options) {
+int verify_here(VerifyOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
   const policy::Caller caller = session::this_caller();
   auto draft = options.policy.draft(caller);
@@ -33,7 +33,7 @@ int verify_here(const VerifyOptions& options) {
   verify::Options attacks;
   attacks.names_workspace = options.policy.names_workspace() || !draft->filesystem.workspace.path || draft->filesystem.workspace.path->key != kCurrentDirectory;
   attacks.draft = std::move(*draft);
-  attacks.policy_file = options.policy.policy_file(caller);
+  attacks.policy_file = options.policy.policy_file();
   for (const auto attack_class : verify::kClasses) {
     if (options.classes.empty() || std::ranges::find(options.classes, verify::word(attack_class)) != options.classes.end()) attacks.classes.insert(attack_class);
   }

@@ -30,7 +30,7 @@ class View {
     add_system();
     if (auto r = add_workspace(); !r) return r;
     if (auto r = add_rules(); !r) return r;
-    keep_read_only();
+    if (auto r = keep_read_only(); !r) return r;
     if (plan_.root == RootKind::private_directory && entries_.contains("/")) {
       return fail(entries_.all().at("/").key + ": \"/\"", "the sandbox's own root directory would be hidden, and with it \"" + plan_.workspace + "\"",
                   "name the directories that are needed, or mount the workspace at its own path");
@@ -134,18 +134,44 @@ class View {
   }
 
   // Commands of this sandbox must not choose what the next one is.
-  void keep_read_only() {
+  Result<void> keep_read_only() {
     for (const HostPath& path : facts_.kept) {
       if (path.type != FileType::file && path.type != FileType::directory) continue;
-      std::vector<std::string> places{path.canonical};
-      if (in_workspace(path.canonical)) places.push_back(moved(path.canonical, workspace_host_, plan_.workspace));
-      for (const std::string& dest : places) {
-        if (entries_.contains(dest)) continue;
+      for (const std::string& dest : writable_places(path)) entries_.add_path(dest, Access::read, path, "what decides the next start");
+    }
+    return keep_policies();
+  }
+
+  // By its name, a policy of the caller's goes before the one that came with Sandy.
+  Result<void> keep_policies() {
+    const HostPath& policies = facts_.policies;
+    if (policies.canonical.empty()) return {};
+    for (const std::string& dest : writable_places(policies)) {
+      if (policies.type == FileType::directory) {
+        entries_.add_path(dest, Access::read, policies, "what decides the next start");
+      } else if (policies.type != FileType::missing) {
+        return fail("\"" + printable(policies.canonical) + "\"", "is no directory, and commands could make it one with policies of theirs", "remove it, or make it a directory");
+      } else if (!policy_.filesystem.unsafe_broad_workspace) {
         const auto* above = entries_.exposure_above(dest);
-        if (above == nullptr || above->second.access != Access::write || moved(dest, above->first, above->second.host) != path.canonical) continue;
-        entries_.add_path(dest, Access::read, path, "what decides the next start");
+        return fail(above->second.key + ": \"" + printable(above->first) + "\"",
+                    "commands could make \"" + printable(policies.canonical) + "\" there, whose policies --policy NAME finds before all others",
+                    "make that directory first (it is then read-only for them), or name a smaller one");
       }
     }
+    return {};
+  }
+
+  // Where commands would have this path of the host's to write, if nothing is done about it.
+  std::vector<std::string> writable_places(const HostPath& path) const {
+    std::vector<std::string> places{path.canonical}, out;
+    if (in_workspace(path.canonical)) places.push_back(moved(path.canonical, workspace_host_, plan_.workspace));
+    for (const std::string& dest : places) {
+      if (entries_.contains(dest)) continue;
+      const auto* above = entries_.exposure_above(dest);
+      if (above == nullptr || above->second.access != Access::write || moved(dest, above->first, above->second.host) != path.canonical) continue;
+      out.push_back(dest);
+    }
+    return out;
   }
 
   bool in_workspace(const std::string& host) const { return !workspace_host_.empty() && is_at_or_below(host, workspace_host_); }

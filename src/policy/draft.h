@@ -88,6 +88,7 @@ struct ProcessDraft {
 };
 
 struct PolicyDraft {
+  OptionalText description;  // for people: what the policy is for
   FilesystemDraft filesystem;
   NetworkDraft network;
   LimitsDraft limits;

@@ -16,6 +16,7 @@ constexpr std::size_t kMaxTypoLength = 32;
 
 const std::array kKeys{
     PolicyKey{"version", KeyKind::version, {}},
+    PolicyKey{"description", KeyKind::text, SANDY_TEXT(description)},
     PolicyKey{"filesystem", KeyKind::object, {}},
     PolicyKey{"filesystem.workspace", KeyKind::object, {}},
     PolicyKey{"filesystem.workspace.mode", KeyKind::text, SANDY_TEXT(filesystem.workspace.mode)},

@@ -126,6 +126,7 @@ Json process_json(const Process& process) {
 std::string to_json(const PolicyFields& fields) {
   Json out = Json::object();
   out["version"] = 1;
+  if (!fields.description.empty()) out["description"] = fields.description;
   out["filesystem"] = filesystem_json(fields.filesystem);
   out["network"] = network_json(fields.network);
   out["limits"] = limits_json(fields.limits);

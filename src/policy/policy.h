@@ -133,6 +133,7 @@ struct PolicyFields {
   Seccomp seccomp;
   Environment environment;
   Process process;
+  std::string description;  // for people, printable; "": none. It allows nothing
   bool operator==(const PolicyFields&) const = default;
 };
 

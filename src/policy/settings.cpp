@@ -18,6 +18,7 @@ constexpr std::uint64_t kYear = 366 * 24 * 3600 * kSecond;
 constexpr std::uint64_t kMaxOffset =
     INT64_MAX;  // the kernel's file sizes and limits are signed (loff_t)
 
+constexpr std::size_t kMaxDescription = 1024;
 constexpr std::size_t kMaxVariables = 1024;
 constexpr std::size_t kMaxVariableName = 255;
 constexpr std::size_t kMaxEnvironmentBytes = 128 * kKiB;
@@ -106,6 +107,18 @@ Result<void> check_id(const OptionalText& text, std::uint32_t& out) {
 }
 
 }  // namespace
+
+Result<std::string> check_description(const OptionalText& draft) {
+  if (!draft) return std::string();
+  if (draft->value.size() > kMaxDescription) {
+    return fail(draft->key, "longer than " + std::to_string(kMaxDescription) + " bytes", "say in one sentence what the policy is for");
+  }
+  // It is shown in lists, where it must not look like another line, nor like the terminal's own words.
+  if (printable(draft->value) != draft->value) {
+    return fail(quoted(draft->key, draft->value), "has a line end or another character that can't be shown", "write it as one line of plain text");
+  }
+  return draft->value;
+}
 
 Result<Limits> check_limits(const LimitsDraft& draft) {
   using Whole = Range<std::uint64_t>;

@@ -9,6 +9,7 @@
 
 namespace sandy::policy {
 
+Result<std::string> check_description(const OptionalText& draft);
 Result<Limits> check_limits(const LimitsDraft& draft);
 Result<Seccomp> check_seccomp(const SeccompDraft& draft, const Caller& caller);
 Result<Environment> check_environment(const EnvironmentDraft& draft);

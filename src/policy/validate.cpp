@@ -29,9 +29,12 @@ class Validator {
     if (!environment) return std::unexpected(environment.error());
     auto process = check_process(draft_.process);
     if (!process) return std::unexpected(process.error());
+    auto description = check_description(draft_.description);
+    if (!description) return std::unexpected(description.error());
 
     PolicyFields fields{std::move(*filesystem), std::move(*network),     std::move(*limits),
-                        std::move(*seccomp),    std::move(*environment), std::move(*process)};
+                        std::move(*seccomp),    std::move(*environment), std::move(*process),
+                        std::move(*description)};
     auto degraded = degraded_limits(fields);
     if (!degraded) return std::unexpected(degraded.error());
     // What goes over the wire and into files must be readable again.

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "host/named_policy.h"
 #include "plan/dump.h"
 #include "policy/json_writer.h"
 #include "session/kept.h"
@@ -93,6 +94,8 @@ asio::awaitable<void> ClientConnection::handle(wire::Frame frame) {
     }
   } else if (op == "plan") {
     show_plan(frame);
+  } else if (op == "policy") {
+    read_named_policy(frame);
   } else if (op == "network") {
     co_await change_rules(frame);
   } else if (op == "limits") {
@@ -364,6 +367,16 @@ void ClientConnection::end_created(std::uint32_t id, const Sandbox& sandbox) {
   wire::Json fields{{"sandbox", sandbox.id()}, {"degraded", sandbox.plan().degraded}, {"args", std::move(lengths)}};
   for (const auto& [host_port, port] : sandbox.published()) fields["published"][std::to_string(port)] = host_port;
   end(id, std::move(fields), std::move(payload));
+}
+
+void ClientConnection::read_named_policy(const wire::Frame& frame) {
+  const auto cut = frame.cut();
+  if (!cut || cut->args.size() != 2) return end_error(frame.id, "policy", "policy needs a name, and the directory of the client");
+  auto found = host::find_policy(std::string(cut->args[0]), std::string(cut->args[1]));
+  if (!found) return end_error(frame.id, "policy", found.error().text());
+  wire::Json lengths = wire::Json::array();
+  lengths.push_back(found->path.size());
+  end(frame.id, wire::Json{{"args", std::move(lengths)}}, found->path + found->text);
 }
 
 void ClientConnection::show_plan(const wire::Frame& frame) {

@@ -38,6 +38,7 @@ class ClientConnection : public EventSink, public ProcessReader, public std::ena
   std::shared_ptr<Sandbox> alive(const wire::Frame& frame);
   std::shared_ptr<Process> process(const wire::Frame& frame);
   void show_plan(const wire::Frame& frame);
+  void read_named_policy(const wire::Frame& frame);
   void forward(wire::Frame frame);
   void end(std::uint32_t id, wire::Json fields, std::string payload = {});
   void end_hello(std::uint32_t id);

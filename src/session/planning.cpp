@@ -11,6 +11,7 @@
 #include "base/unique_fd.h"
 #include "cgroup/support.h"
 #include "host/facts.h"
+#include "host/named_policy.h"
 #include "host/path_resolver.h"
 #include "host/programs.h"
 #include "host/state_directory.h"
@@ -177,6 +178,11 @@ Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy, const std:
     auto resolved = host::resolve_path(path);
     if (!resolved) return std::unexpected(resolved.error());
     facts.kept.push_back(std::move(*resolved));
+  }
+  if (const std::string own = host::own_policy_directory(); !own.empty()) {
+    auto resolved = host::resolve_path(own);
+    if (!resolved) return std::unexpected(resolved.error());
+    facts.policies = std::move(*resolved);
   }
   auto plan = plan::make_plan(policy, facts);
   if (!plan) return std::unexpected(plan.error());

@@ -25,7 +25,7 @@ from sandy._exchange import request, start
 from sandy._exec import Command, OnOutput, Stdin, encode_env
 from sandy._life import DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, Life
 from sandy._outcome import Outcome
-from sandy._policy import Amount, StrPath, build_limits, build_policy, policy_file
+from sandy._policy import Amount, StrPath, build_limits, build_policy, load_policy
 from sandy._questions import OnRequest, answer_requests
 from sandy._usage import Usage, to_usage
 from sandy._verify import Verification, check_classes, run_verify
@@ -90,7 +90,9 @@ class SandboxCore(Life):
             deny: Files and directories that can't be seen, in what the others allow. The most specific rule wins.
             env: Variables to set. This process's environment is not inherited.
             pass_env: Names of variables of this process to pass on, where they are set.
-            policy: A policy file, or a policy as a mapping; the other arguments are added to it and must not contradict it.
+            policy: A policy's name (`"python-data"`; `sandy policy list` has all), a policy file, or a policy as a mapping; the
+                other arguments are added to it and must not contradict it. A str of only a-z, 0-9, `-` and `_` is a name: a file
+                of such a name is `"./name"`, or a `Path`.
             timeout: Seconds that `execute` and `run` give a command by default; 0 is no limit.
             max_output_bytes: Bytes of output to keep, of each command and stream, up to 67108864 (64 MiB); of more the middle
                 is left out.
@@ -151,8 +153,9 @@ class SandboxCore(Life):
             "log_size": log_size,
             "best_effort": best_effort,
         }
+        base = load_policy(policy)
         document = build_policy(
-            policy,
+            base.policy,
             workspace=workspace,
             read=read,
             write=write,
@@ -168,7 +171,7 @@ class SandboxCore(Life):
             limits=limits,
         )
         # What the program is to know of by their places: the policy's file, and the log.
-        files = [policy_file(policy) or b""]
+        files = [base.file or b""]
         if audit is not None:
             files.append(os.path.abspath(os.fsencode(check_path("audit", audit))))
         elif not files[0]:

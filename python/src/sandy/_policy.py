@@ -6,11 +6,13 @@ import base64
 import binascii
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from sandy._arguments import check_flag, check_list, check_path, check_text, check_texts, check_variables, encode_text, wrong_type
+from sandy._named_policy import find_policy
 
 StrPath: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 Amount: TypeAlias = int | float | str
@@ -18,27 +20,47 @@ Amount: TypeAlias = int | float | str
 
 _MAX_FILE: Final = 1_048_576
 _WORKSPACE_MOUNT: Final = "/workspace"
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]*", re.ASCII)
 
 
-def load_policy(policy: StrPath | Mapping[str, Any] | None) -> dict[str, Any]:
-    """The base policy as a dict of its own: from a JSON file, a mapping, or nothing.
+class BasePolicy(NamedTuple):
+    """What keywords are added to.
+
+    `file` is where it was read from, absolute: it decides the next start, so no command may change it. None: it is no file.
+    """
+
+    policy: dict[str, Any]
+    file: bytes | None = None
+
+
+def load_policy(policy: StrPath | Mapping[str, Any] | None) -> BasePolicy:
+    """The base policy as a dict of its own: from a JSON file, one that has a name, a mapping, or nothing.
 
     Raises:
+        PolicyError: If there is no policy of that name, or it can't be trusted.
         ValueError: If the file is too large, not JSON, not an object, or has a key twice.
         OSError: If the file can't be read.
     """
     if policy is None:
-        return {"version": 1}
+        return BasePolicy({"version": 1})
     if isinstance(policy, Mapping):
         # Deep, and sure to be JSON.
         copy: dict[str, Any] = json.loads(json.dumps(policy, default=_policy_value))
         copy.setdefault("version", 1)
-        return _with_absolute_paths(copy)
+        return BasePolicy(_with_absolute_paths(copy))
     if not isinstance(policy, (str, bytes, os.PathLike)):
-        raise wrong_type("policy", policy, "the path of a policy file, or a policy as a mapping")
+        raise wrong_type("policy", policy, "a policy's name, the path of a policy file, or a policy as a mapping")
+    # The program knows where to look, and whom to trust there.
+    if isinstance(policy, str) and _NAME.fullmatch(policy):
+        found = find_policy(policy)
+        return BasePolicy(_parsed(os.fsdecode(found.file), found.text), found.file)
     name = os.fsdecode(policy)
     with Path(name).open("rb") as file:
         text = file.read(_MAX_FILE + 1)
+    return BasePolicy(_parsed(name, text), os.path.abspath(os.fsencode(policy)))
+
+
+def _parsed(name: str, text: bytes) -> dict[str, Any]:
     if len(text) > _MAX_FILE:
         msg = f"policy {name!r} is larger than {_MAX_FILE} bytes"
         raise ValueError(msg)
@@ -54,7 +76,7 @@ def load_policy(policy: StrPath | Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def build_policy(
-    base: StrPath | Mapping[str, Any] | None,
+    base: dict[str, Any],
     *,
     workspace: StrPath | None,
     read: Iterable[StrPath],
@@ -78,7 +100,7 @@ def build_policy(
         ValueError: If a keyword contradicts the base; the message names both.
         TypeError: If an argument has a wrong type.
     """
-    merge = _Merge(load_policy(base))
+    merge = _Merge(base)
     if workspace is not None:
         merge.value("workspace", "filesystem.workspace.path", path_json("workspace", workspace))
         merge.value("workspace", "filesystem.workspace.mode", "bind")
@@ -112,11 +134,6 @@ def build_limits(limits: Mapping[str, Amount | None]) -> bytes:
     """
     given = {name: _amount(name, amount) for name, amount in limits.items() if amount is not None}
     return json.dumps({"version": 1, "limits": given}, allow_nan=False).encode()
-
-
-def policy_file(base: StrPath | Mapping[str, Any] | None) -> bytes | None:
-    """Where a policy is read from, absolute, if from a file: it decides the next start, so no command may change it."""
-    return None if base is None or isinstance(base, Mapping) else os.path.abspath(os.fsencode(base))
 
 
 def path_json(name: str, path: StrPath) -> str | dict[str, str]:

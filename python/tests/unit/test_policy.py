@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_serve import FakeServe
 
-from sandy import Sandbox
+from sandy import PolicyError, ProtocolError, Sandbox
 
 
 def sent(serve: FakeServe) -> dict[str, Any]:
@@ -209,3 +209,36 @@ def test_senseless_caps(serve: FakeServe, keep: int) -> None:
 def test_a_number_that_is_none_in_json(serve: FakeServe) -> None:
     with pytest.raises(ValueError, match="JSON"):
         Sandbox(cpus=float("nan"))
+
+
+def test_a_word_is_a_policys_name(serve: FakeServe, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = b"/shipped/python-data.json"
+    text = b'{"version": 1, "limits": {"file_size": "1G"}, "filesystem": {"read": ["data"]}}'
+    serve.on["policy"] = lambda request: request.end(file + text, args=[len(file)])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "python-data").write_text('{"version": 1, "seccomp": "strict"}')
+    Sandbox(policy="python-data", memory="2G")
+    assert serve.requests("policy")[0].args == [b"python-data", os.fsencode(tmp_path)]
+    limits = {"file_size": "1G", "memory": "2G"}
+    assert sent(serve) == {"version": 1, "limits": limits, "filesystem": {"read": [str(tmp_path / "data")]}}
+    # Where it was read from, which no command may change.
+    assert serve.requests("create")[-1].args[1] == file
+    for path in ("./python-data", pathlib.Path("python-data"), b"python-data", str(tmp_path / "python-data")):
+        Sandbox(policy=path)
+        assert sent(serve) == {"version": 1, "seccomp": "strict"}
+        assert serve.requests("create")[-1].args[1] == os.fsencode(tmp_path / "python-data")
+    assert len(serve.requests("policy")) == 1
+
+
+def test_a_name_that_stands_for_nothing(serve: FakeServe) -> None:
+    serve.on["policy"] = lambda request: request.end(error="policy", detail='policy "x": there is none\nhint: sandy policy list')
+    with pytest.raises(PolicyError, match="there is none") as caught:
+        Sandbox(policy="x")
+    assert caught.value.fix == "sandy policy list"
+    serve.on["policy"] = lambda request: request.end(b"", args=[])
+    with pytest.raises(ProtocolError):
+        Sandbox(policy="x")
+    serve.on["policy"] = lambda request: request.end(b"/f[]", args=[2])
+    with pytest.raises(ValueError, match=r"/f.*not a JSON object"):
+        Sandbox(policy="x")
+    assert not serve.requests("create")

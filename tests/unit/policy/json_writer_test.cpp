@@ -108,6 +108,7 @@ class RandomDraft {
         draft.environment.pass.push_back({variable, "e"});
       }
     }
+    fill(draft.description, "é " + number());
     fill(draft.process.hostname, "h" + number());
     if (flip()) draft.process.cwd = {"/c" + name(), "c", true};
     fill(draft.process.uid, std::to_string(random_() % 65'533 + 1));

@@ -135,6 +135,21 @@ TEST(CheckEnvironment, FlagsMaySetTwiceWhatIsTheSame) {
   EXPECT_THAT(check_environment(draft).error().why, HasSubstr("32768"));
 }
 
+TEST(CheckDescription, IsOneLineForPeople) {
+  EXPECT_EQ(valid("")->description, "");
+  EXPECT_EQ(valid(R"("description": "Für Daten: \"pandas\", 2 % \\ mehr")")->description, "Für Daten: \"pandas\", 2 % \\ mehr");
+  const auto of = [](const std::string& text) { return "\"description\": \"" + text + "\""; };
+  EXPECT_TRUE(policy_of(policy_json(of(std::string(1024, 'x')))));
+  expect_refused({
+      {of(std::string(1025, 'x')), "description", {"1024 bytes"}},
+      {of("two\\nlines"), "description", {"can't be shown"}},
+      {of("a\\ttab"), "description", {"can't be shown"}},
+      {of("\\u001b[31mred"), "description", {"can't be shown"}},
+      {of("\\u202egnirts"), "description", {"can't be shown"}},
+      {R"("description": 7)", "description", {"instead of a string"}},
+  });
+}
+
 TEST(CheckProcess, Accepts) {
   const auto policy = valid(
       R"("process": {"hostname": "build-1.sandbox.Example", "cwd": "/workspace/./src/", "uid": 1, "gid": 65533})");
