@@ -115,10 +115,11 @@ int main(int argc, char** argv) {
   app.footer("sandy VERB --help lists the verb's options and exit statuses.");
   sandy::cli::ExitStatus status;
   const std::string_view first = argc > 1 ? argv[1] : "";
-  sandy::cli::add_run(app, status, first == "run");
-  sandy::cli::add_shell(app, status, first == "shell");
-  sandy::cli::add_plan(app, status, first == "plan");
-  sandy::cli::add_create(app, status, first == "create");
+  const bool all = first == "completion";  // which is about all options
+  sandy::cli::add_run(app, status, all || first == "run");
+  sandy::cli::add_shell(app, status, all || first == "shell");
+  sandy::cli::add_plan(app, status, all || first == "plan");
+  sandy::cli::add_create(app, status, all || first == "create");
   sandy::cli::add_exec(app, status);
   sandy::cli::add_attach(app, status);
   sandy::cli::add_logs(app, status);
@@ -129,8 +130,9 @@ int main(int argc, char** argv) {
   sandy::cli::add_check(app, status);
   sandy::cli::add_policy(app, status);
   sandy::cli::add_doctor(app, status);
-  sandy::cli::add_verify(app, status, first == "verify");
+  sandy::cli::add_verify(app, status, all || first == "verify");
   sandy::cli::add_stats(app, status);
+  sandy::cli::add_completion(app, status);
   sandy::cli::add_serve(app, status);
   if (const int wrong = check_arguments(app, argc, argv); wrong != 0) return wrong < 0 ? 0 : wrong;
   raise_open_files();

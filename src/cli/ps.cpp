@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 struct PsOptions {
-  bool all = false, json = false, quiet = false;
+  bool all = false, json = false, quiet = false, names = false;
 };
 
 std::string duration_words(std::uint64_t seconds) {
@@ -52,7 +52,9 @@ int ps(const PsOptions& options) {
   auto sandboxes = session::kept_sandboxes();
   if (!sandboxes) return print_error(sandboxes.error()), 1;
   if (!options.all && !options.json) std::erase_if(*sandboxes, [](const auto& kept) { return !kept.running; });
-  if (options.quiet) {
+  if (options.names) {
+    for (const auto& kept : *sandboxes) std::puts((kept.record.name.empty() ? kept.record.id : kept.record.name).c_str());
+  } else if (options.quiet) {
     for (const auto& kept : *sandboxes) std::puts(kept.record.id.c_str());
   } else if (options.json) {
     print_json(*sandboxes);
@@ -68,7 +70,8 @@ void add_ps(CLI::App& app, ExitStatus& status) {
   auto* verb = app.add_subcommand("ps", "Which kept sandboxes are there?");
   auto options = std::make_shared<PsOptions>();
   verb->add_flag("--all,-a", options->all, "Also those that have stopped");
-  verb->add_flag("--quiet,-q", options->quiet, "Ids alone");
+  auto* quiet = verb->add_flag("--quiet,-q", options->quiet, "Ids alone");
+  verb->add_flag("--names", options->names, "Names alone, and the ids of those that have none")->excludes(quiet);
   verb->add_flag("--json", options->json, "All of them, as JSON");
   verb->callback([options, &status] { status.value = ps(*options); });
 }

@@ -8,6 +8,7 @@
 #include "cgroup/running.h"
 #include "cgroup/support.h"
 #include "cli/verbs.h"
+#include "session/kept.h"
 #include "session/usage.h"
 
 namespace sandy::cli {
@@ -57,9 +58,13 @@ void print_json(const std::vector<cgroup::Running>& sandboxes) {
   std::puts(out.dump(2).c_str());
 }
 
-int stats(const StatsOptions& options) {
+int stats(StatsOptions options) {
   ::signal(SIGPIPE, SIG_DFL);
   ::signal(SIGINT, [](int) { interrupted = 1; });
+  // The name of a kept one; others have ids alone.
+  if (!options.id.empty()) {
+    if (auto kept = session::find_kept(options.id)) options.id = std::move(kept->record.id);
+  }
   const auto support = cgroup::find_support();
   if (support.way == plan::CgroupFacts::Way::none) {
     print_error({"stats", "sandboxes have no control groups here, which count what they use: " + support.why, support.fix});
@@ -87,7 +92,7 @@ int stats(const StatsOptions& options) {
 void add_stats(CLI::App& app, ExitStatus& status) {
   auto* verb = app.add_subcommand("stats", "What do running sandboxes use?");
   auto options = std::make_shared<StatsOptions>();
-  verb->add_option("sandbox", options->id, "One sandbox's id (in Python: Sandbox().id); without it, all of yours")->type_name("ID");
+  verb->add_option("sandbox", options->id, "One sandbox's id (in Python: Sandbox().id), or the name of a kept one; without it, all of yours")->type_name("ID");
   verb->add_flag("--watch", options->watch, "Again every second, until the sandbox ends or Ctrl-C");
   verb->add_flag("--json", options->json, "As JSON: bytes, microseconds, percent");
   verb->callback([options, &status] { status.value = stats(*options); });

@@ -26,10 +26,11 @@ struct ExitStatus {
   int value = 0;
 };
 
-// `selected`: this verb is the first argument. A verb makes its options only then: all of them together would cost a
+// `selected`: this verb is the first argument, or `completion` is. A verb makes its options only then: all of them together would cost a
 // millisecond of each start.
 void add_attach(CLI::App& app, ExitStatus& status);
 void add_check(CLI::App& app, ExitStatus& status);
+void add_completion(CLI::App& app, ExitStatus& status);
 void add_create(CLI::App& app, ExitStatus& status, bool selected);
 void add_doctor(CLI::App& app, ExitStatus& status);
 void add_exec(CLI::App& app, ExitStatus& status);

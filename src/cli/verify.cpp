@@ -51,9 +51,9 @@ void add_verify(CLI::App& app, ExitStatus& status, bool selected) {
   auto options = std::make_shared<VerifyOptions>();
   options->policy.add_to(*verb);
   verb->add_flag("--json", options->json, "As JSON (version 1)");
-  verb->add_option("--class", options->classes, "Only attacks of this class (repeatable): network, sockets, syscalls, files, processes, host-side, limits")
-      ->check(CLI::IsMember(class_words()))
-      ->type_name("NAME")
+  verb->add_option("--class", options->classes, "Only attacks of this class (repeatable)")
+      ->type_name("network|sockets|syscalls|files|processes|host-side|limits")
+      ->check(CLI::IsMember(class_words()).description(""))
       ->allow_extra_args(false);
   verb->footer("Each attack is tried outside a sandbox too, as the control: what fails there as well is \"not possible to try here\".\n"
                "Exit status: 0 where all was refused; 1 where an attack succeeded; 125 where no sandbox can be started; 2 for wrong arguments.");
