@@ -1,4 +1,4 @@
-# What is installed besides the programs: policies that have names, completions.
+# What is installed besides the programs: policies that have names, completions, man pages.
 
 # Policies: where `sandy` looks for them (src/host/named_policy.cpp). In the build tree they lie beside it.
 set(SANDY_POLICIES_DIR "${SANDY_DATA_DIR}/policies" CACHE STRING "Where policies are installed: below the prefix, or absolute")
@@ -28,4 +28,29 @@ if(NOT CMAKE_CROSSCOMPILING)
   install(FILES ${completions}/bash/sandy DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT completions)
   install(FILES ${completions}/zsh/_sandy DESTINATION ${SANDY_ZSH_DIR} COMPONENT completions)
   install(FILES ${completions}/fish/sandy.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT completions)
+endif()
+
+# Man pages, from one source each.
+set(SANDY_MAN AUTO CACHE STRING "Make and install the man pages: ON, OFF, or AUTO (where scdoc is)")
+set_property(CACHE SANDY_MAN PROPERTY STRINGS AUTO ON OFF)
+if(SANDY_MAN)
+  find_program(SANDY_SCDOC scdoc)
+  if(SANDY_SCDOC)
+    file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/packaging/man/*.scd)
+    foreach(page ${pages})
+      get_filename_component(name ${page} NAME_WLE)
+      string(REGEX MATCH "[0-9]$" section ${name})
+      add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/man/${name}
+        COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/man
+        COMMAND ${SANDY_SCDOC} < ${page} > ${CMAKE_BINARY_DIR}/man/${name}
+        DEPENDS ${page} VERBATIM)
+      list(APPEND man_files ${CMAKE_BINARY_DIR}/man/${name})
+      install(FILES ${CMAKE_BINARY_DIR}/man/${name} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT docs)
+    endforeach()
+    add_custom_target(man ALL DEPENDS ${man_files})
+  elseif(SANDY_MAN STREQUAL "AUTO")
+    message(STATUS "No man pages: there is no scdoc (Debian: apt install scdoc)")
+  else()
+    message(FATAL_ERROR "SANDY_MAN=${SANDY_MAN}: man pages can't be made, there is no program scdoc. Install it (Debian: apt install scdoc), or set SANDY_MAN to OFF")
+  endif()
 endif()
