@@ -17,7 +17,7 @@ import zipfile
 
 import sandy
 
-PROGRAMS = ["sandy", "sandy-agent", "sandy-launch", "sandy-proxy"]
+PROGRAMS = ["sandy", "sandy-agent", "sandy-attack", "sandy-launch", "sandy-proxy"]
 OLDEST_GLIBC = 34  # of 2.34: what the wheel is to run with if it was built with Debian 12's 2.36
 
 package = pathlib.Path(sandy.__file__).parent

@@ -41,7 +41,7 @@ if command -v sandy >/dev/null; then
   exit 1
 fi
 passes "both packages are installed" dpkg -i /tmp/packages/sandy_*.deb /tmp/packages/python3-deepagents-sandbox_*.deb
-passes "the programs, and the system's directory of policies" all_there /usr/libexec/sandy/{sandy,sandy-agent,sandy-launch,sandy-proxy} /usr/share/sandy/seccomp/default.json /etc/sandy/policies
+passes "the programs, and the system's directory of policies" all_there /usr/libexec/sandy/{sandy,sandy-agent,sandy-attack,sandy-launch,sandy-proxy} /usr/share/sandy/seccomp/default.json /etc/sandy/policies
 passes "all that is installed is root's, and nobody else can write to it" none_writable
 passes "the command is a link to the program" test "$(readlink /usr/bin/sandy)" = ../libexec/sandy/sandy
 passes "its version" says "sandy $version" as_user sandy --version
