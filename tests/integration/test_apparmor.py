@@ -38,7 +38,7 @@ def can_be_tried() -> bool:
         return False
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def apparmor() -> None:
     # Not by need(): the machines that build have none, and what runs there in their place is tests/vm.
     if not can_be_tried():
@@ -46,7 +46,7 @@ def apparmor() -> None:
 
 
 @pytest.fixture(scope="module")
-def installed(programs: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
+def installed(apparmor: None, programs: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
     """The programs where the package has them, and the profile of a program without one."""
     assert not LIBEXEC.exists(), f"{LIBEXEC} is there: a package's?"
     shutil.copytree(programs, LIBEXEC)
