@@ -42,7 +42,8 @@ bool is_group_of_one(gid_t group, uid_t user) {
 std::string fault(const std::string& path, const std::vector<uid_t>& owners) {
   struct stat st{};
   if (::stat(path.c_str(), &st) != 0) return printable(path) + ": " + errno_text(errno);
-  if (st.st_uid != 0 && std::ranges::find(owners, st.st_uid) == owners.end() && !is_unseen_administrator(st.st_uid, path)) {
+  // Whose the root is, theirs is all that is seen here: in a user namespace with a range of users the system's may look as if it were nobody's.
+  if (path != "/" && st.st_uid != 0 && std::ranges::find(owners, st.st_uid) == owners.end() && !is_unseen_administrator(st.st_uid, path)) {
     return printable(path) + " belongs to user " + std::to_string(st.st_uid);
   }
   // In a sticky directory nobody can replace what is another's.

@@ -39,7 +39,9 @@ def _fault(path: Path, owners: set[int]) -> str | None:
         status = path.stat()
     except OSError as error:
         return f"{path}: {error.strerror}"
-    if status.st_uid not in owners and not _is_unseen_administrator(status.st_uid, path):
+    # Whose the root is, theirs is all that is seen here: in a user namespace with a range of users the system's may look as if
+    # it were nobody's.
+    if len(path.parts) > 1 and status.st_uid not in owners and not _is_unseen_administrator(status.st_uid, path):
         return f"{path} belongs to user {status.st_uid}"
     if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
         return None  # nobody can replace there what is another's
