@@ -3,7 +3,7 @@
 
 usage: picture.py FILE.svg COMMAND [ARGUMENT...]        (needs rich, which deepagents brings)
 
-    packaging/quickstart/picture.py packaging/quickstart/quickstart.svg packaging/quickstart.sh
+    packaging/quickstart/picture.py packaging/quickstart/quickstart.svg python3 packaging/quickstart/demo.py build/quickstart
 
 The command's exit status is passed on; a picture is made of a success alone.
 """
