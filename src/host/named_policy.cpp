@@ -15,9 +15,8 @@
 #include "base/unique_fd.h"
 #include "host/facts.h"
 #include "host/path_resolver.h"
-#include "host/proc_text.h"
 #include "host/programs.h"
-#include "plan/plan.h"
+#include "host/replaceable.h"
 #include "policy/policy_name.h"
 
 namespace sandy::host {
@@ -25,38 +24,10 @@ namespace {
 
 constexpr std::string_view kSuffix = ".json";
 
-bool is_at_or_below(std::string_view path, std::string_view tree) { return path == tree || (path.starts_with(tree) && path.substr(tree.size()).starts_with('/')); }
-
-// As for bubblewrap (programs.cpp): where the caller's user namespace has no root, root's files look like nobody's. The system's own directories are believed then.
-bool is_unseen_root(std::uint32_t owner, std::string_view path) {
-  if (owner != plan::kNobody || !(path == "/" || path == "/home" || is_at_or_below(path, "/usr") || is_at_or_below(path, "/etc"))) return false;
-  const std::string map = read_text("/proc/self/uid_map");
-  return !map.empty() && !maps_id(map, plan::kNobody);
-}
-
-// Why others than root and the caller have a say in this file or directory; "" where they have none.
-std::string distrust(const struct stat& st, const std::string& path) {
-  if (st.st_uid != 0 && st.st_uid != ::geteuid() && !is_unseen_root(st.st_uid, path)) return printable(path) + " belongs to user " + std::to_string(st.st_uid);
-  const bool sticky = S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX) != 0;  // there, nobody can replace what isn't theirs
-  if (!S_ISLNK(st.st_mode) && (st.st_mode & 022) != 0 && !sticky) return printable(path) + " can be written to by others";
-  return {};
-}
-
-Result<void> check_trust(const std::string& what, const std::string& path) {
-  struct stat st{};
-  if (::lstat(path.c_str(), &st) != 0) return fail(what, printable(path) + ": " + errno_text(errno), "make it readable, or remove it");
-  if (const std::string reason = distrust(st, path); !reason.empty()) {
-    return fail(what, reason + ", who could choose what a policy's name stands for", "chown and chmod go-w " + printable(path) + ", or name a file by its path");
-  }
-  return {};
-}
-
-// `path` and all directories above it.
-Result<void> check_chain(const std::string& what, const std::string& path) {
-  for (std::string at = path; !at.empty(); at.erase(at.rfind('/'))) {
-    if (auto ok = check_trust(what, at); !ok) return ok;
-  }
-  return check_trust(what, "/");
+// Nothing, or why somebody else could choose what a policy's name stands for.
+Result<void> refuse_others(const std::string& what, const std::string& path, const std::string& reason) {
+  if (reason.empty()) return {};
+  return fail(what, reason + ", who could choose what a policy's name stands for", "chown and chmod go-w " + printable(path) + ", or name a file by its path");
 }
 
 // Opened, or nothing where there is none.
@@ -70,12 +41,7 @@ Result<std::optional<UniqueFd>> open_directory(const std::string& path) {
   const auto resolved = resolve_path(path);
   if (!resolved) return std::unexpected(Error{what, resolved.error().text(), "make it a directory, or remove it"});
   if (resolved->type != plan::FileType::directory) return fail(what, "is no directory", "make it one, or remove it");
-  std::vector<std::string> chains{resolved->canonical};
-  for (const auto& link : resolved->links) chains.push_back(link.path);
-  chains.insert(chains.end(), resolved->passed.begin(), resolved->passed.end());
-  for (const std::string& chain : chains) {
-    if (auto ok = check_chain(what, chain); !ok) return std::unexpected(ok.error());
-  }
+  if (auto ok = refuse_others(what, path, replaceable_by_others(path, own_owners())); !ok) return std::unexpected(ok.error());
   auto fd = open_canonical(resolved->canonical);
   if (!fd) return std::unexpected(fd.error());
   UniqueFd readable(::openat(fd->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -92,7 +58,7 @@ Result<std::optional<std::string>> read_file_at(int directory, const std::string
   struct stat st{};
   if (::fstat(fd.get(), &st) != 0) return fail(what, errno_text(errno), again);
   if (!S_ISREG(st.st_mode)) return fail(what, "is no regular file", again);
-  if (const std::string reason = distrust(st, path); !reason.empty()) return fail(what, reason, "chown and chmod go-w " + printable(path) + ", or name a file by its path");
+  if (auto ok = refuse_others(what, path, changeable_by_others(path, st, own_owners())); !ok) return std::unexpected(ok.error());
   std::string text(kMaxNamedPolicy + 1, '\0');
   std::size_t have = 0;
   while (have < text.size()) {

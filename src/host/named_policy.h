@@ -1,7 +1,7 @@
 // Policies that are found by a name: files NAME.json in a few directories. What they say is not known here.
 //
-// A name decides what a sandbox may do, so that nobody but root and the caller may have a say in what it stands for: a directory that others can change is an error also
-// where it has no such file, as somebody may have taken away the stricter policy that was there.
+// A name decides what a sandbox may do, so that nobody but root, the caller and this program's owner may have a say in what it stands for (host/replaceable.h): a directory
+// that others can change is an error also where it has no such file, as somebody may have taken away the stricter policy that was there.
 #pragma once
 
 #include <string>

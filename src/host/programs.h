@@ -1,6 +1,8 @@
 // Where the programs are: our own, and bubblewrap.
 #pragma once
 
+#include <sys/types.h>
+
 #include <set>
 #include <string>
 #include <vector>
@@ -11,6 +13,9 @@ namespace sandy::host {
 
 // Where this program is, and others of Sandy's with it.
 const std::string& own_directory();
+
+// Who could replace this very program, and so needn't be kept from replacing what it brings: the caller, and who owns its file.
+const std::vector<uid_t>& own_owners();
 
 // `name` ("sandy-agent", "sandy-launch"): beside this program, then in ../libexec/sandy from there. One that others than root, the caller and
 // this program's owner could have put there is passed over (host/replaceable.h). The error lists the places, each with its reason.

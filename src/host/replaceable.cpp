@@ -1,16 +1,13 @@
 #include "host/replaceable.h"
 
 #include <grp.h>
-#include <limits.h>
 #include <pwd.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <string_view>
 
+#include "host/path_resolver.h"
 #include "host/proc_text.h"
 #include "plan/host_facts.h"
 #include "plan/plan.h"
@@ -19,9 +16,9 @@ namespace sandy::host {
 namespace {
 
 // In a user namespace without the system's users their files look as if they were nobody's (user_namespaces(7)), as other users' do. Only the
-// administrator makes something at the root or in /usr.
+// administrator makes something at the root, in /usr or in /etc.
 bool is_unseen_administrator(uid_t owner, std::string_view path) {
-  if (owner != plan::kNobody || !(path.starts_with("/usr/") || path.rfind('/') == 0)) return false;
+  if (owner != plan::kNobody || !(path.starts_with("/usr/") || path.starts_with("/etc/") || path.rfind('/') == 0)) return false;
   const std::string map = read_text("/proc/self/uid_map");
   return !map.empty() && !maps_id(map, plan::kNobody);
 }
@@ -39,22 +36,11 @@ bool is_group_of_one(gid_t group, uid_t user) {
   return true;
 }
 
-std::string fault(const std::string& path, const std::vector<uid_t>& owners) {
-  struct stat st{};
-  if (::stat(path.c_str(), &st) != 0) return printable(path) + ": " + errno_text(errno);
-  // Whose the root is, theirs is all that is seen here: in a user namespace with a range of users the system's may look as if it were nobody's.
-  if (path != "/" && st.st_uid != 0 && std::ranges::find(owners, st.st_uid) == owners.end() && !is_unseen_administrator(st.st_uid, path)) {
-    return printable(path) + " belongs to user " + std::to_string(st.st_uid);
-  }
-  // In a sticky directory nobody can replace what is another's.
-  const bool sticky = S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX) != 0;
-  const bool shared = (st.st_mode & S_IWOTH) != 0 || ((st.st_mode & S_IWGRP) != 0 && !is_group_of_one(st.st_gid, st.st_uid));
-  return shared && !sticky ? printable(path) + " can be written to by others" : std::string();
-}
-
 std::string fault_up_to_root(std::string path, const std::vector<uid_t>& owners) {
   while (true) {
-    if (std::string found = fault(path, owners); !found.empty()) return found;
+    struct stat st{};
+    if (::lstat(path.c_str(), &st) != 0) return printable(path) + ": " + errno_text(errno);
+    if (std::string found = changeable_by_others(path, st, owners); !found.empty()) return found;
     if (path == "/") return {};
     path.resize(std::max<std::size_t>(path.rfind('/'), 1));
   }
@@ -62,12 +48,29 @@ std::string fault_up_to_root(std::string path, const std::vector<uid_t>& owners)
 
 }  // namespace
 
+std::string changeable_by_others(const std::string& path, const struct stat& status, const std::vector<uid_t>& owners) {
+  // Whose the root is, theirs is all that is seen here: in a user namespace with a range of users the system's may look as if it were nobody's.
+  if (path != "/" && status.st_uid != 0 && std::ranges::find(owners, status.st_uid) == owners.end() && !is_unseen_administrator(status.st_uid, path)) {
+    return printable(path) + " belongs to user " + std::to_string(status.st_uid);
+  }
+  if (S_ISLNK(status.st_mode)) return {};  // its mode means nothing
+  // In a sticky directory nobody can replace what is another's.
+  const bool sticky = S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0;
+  const bool shared = (status.st_mode & S_IWOTH) != 0 || ((status.st_mode & S_IWGRP) != 0 && !is_group_of_one(status.st_gid, status.st_uid));
+  return shared && !sticky ? printable(path) + " can be written to by others" : std::string();
+}
+
 std::string replaceable_by_others(const std::string& path, const std::vector<uid_t>& owners) {
   if (!path.starts_with('/')) return printable(path) + " is no absolute path";
-  if (std::string found = fault_up_to_root(path, owners); !found.empty()) return found;
-  std::array<char, PATH_MAX> real;
-  if (::realpath(path.c_str(), real.data()) == nullptr) return printable(path) + ": " + errno_text(errno);
-  return real.data() == path ? std::string() : fault_up_to_root(real.data(), owners);
+  const auto resolved = resolve_path(path);
+  if (!resolved) return resolved.error().text();
+  for (const auto& link : resolved->links) {
+    if (std::string found = fault_up_to_root(link.path, owners); !found.empty()) return found;
+  }
+  for (const std::string& directory : resolved->passed) {
+    if (std::string found = fault_up_to_root(directory.empty() ? "/" : directory, owners); !found.empty()) return found;
+  }
+  return fault_up_to_root(resolved->canonical, owners);
 }
 
 }  // namespace sandy::host

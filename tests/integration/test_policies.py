@@ -237,7 +237,7 @@ def test_what_others_can_write_is_an_error(sandy: Cli, own: pathlib.Path, tmp_pa
     if what == "the file":
         file.chmod(0o666)
     elif what == "the directory":
-        own.chmod(0o775)
+        own.chmod(0o777)
     elif what == "a directory above":
         own.parent.parent.chmod(0o777)
     elif what == "a link":

@@ -6,25 +6,49 @@ import grp
 import os
 import pwd
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 _NOBODY = 65534
+_MAX_LINKS = 40
 _TOP = 2  # "/" and its directories: as many parts of a path
 
 
 def replaceable_by_others(program: Path) -> str | None:
     """Why somebody else could have put this program there, or None.
 
-    Somebody else is neither root, nor this user, nor who owns this very file, whose code runs already. The program, every
-    directory above it, and those above what it is a link to must be theirs, and writable by nobody else.
+    Somebody else is neither root, nor this user, nor who owns this very file, whose code runs already. What it really is, each
+    link that is followed to it, and every directory above one of these must be theirs, and writable by nobody else.
     """
     owners = {0, os.geteuid(), _owner_of_this_package()}
-    chains = {path: None for start in (program, program.resolve()) for path in (start, *start.parents)}
-    for path in chains:
+    try:
+        places = list(_way(program))
+    except OSError as error:
+        return f"{program}: {error.strerror}"
+    for path in {path: None for place in places for path in (place, *place.parents)}:
         fault = _fault(path, owners)
         if fault is not None:
             return fault
     return None
+
+
+def _way(program: Path) -> Iterator[Path]:
+    # Each link on the way to an absolute path's file, each directory that ".." leaves again, and the file (path_resolution(7)).
+    at, names, links = Path("/"), list(reversed(program.parts[1:])), 0
+    while names:
+        name = names.pop()
+        if name == "..":
+            yield at
+            at = at.parent
+            continue
+        at /= name
+        if at.is_symlink() and links < _MAX_LINKS:
+            links += 1
+            yield at
+            target = Path(os.readlink(at))
+            at = Path("/") if target.is_absolute() else at.parent
+            names += reversed(target.parts[1:] if target.is_absolute() else target.parts)
+    yield at
 
 
 def _owner_of_this_package() -> int:
@@ -36,13 +60,15 @@ def _owner_of_this_package() -> int:
 
 def _fault(path: Path, owners: set[int]) -> str | None:
     try:
-        status = path.stat()
+        status = path.lstat()
     except OSError as error:
         return f"{path}: {error.strerror}"
     # Whose the root is, theirs is all that is seen here: in a user namespace with a range of users the system's may look as if
     # it were nobody's.
     if len(path.parts) > 1 and status.st_uid not in owners and not _is_unseen_administrator(status.st_uid, path):
         return f"{path} belongs to user {status.st_uid}"
+    if stat.S_ISLNK(status.st_mode):
+        return None  # its mode means nothing
     if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
         return None  # nobody can replace there what is another's
     if status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and not _is_group_of_one(status.st_gid, status.st_uid)):
@@ -52,8 +78,8 @@ def _fault(path: Path, owners: set[int]) -> str | None:
 
 def _is_unseen_administrator(owner: int, path: Path) -> bool:
     # In a user namespace without the system's users their files look as if they were nobody's (user_namespaces(7)), as other
-    # users' do. Only the administrator makes something at the root or in /usr.
-    if owner != _NOBODY or not (len(path.parts) <= _TOP or path.parts[1] == "usr"):
+    # users' do. Only the administrator makes something at the root, in /usr or in /etc.
+    if owner != _NOBODY or not (len(path.parts) <= _TOP or path.parts[1] in ("usr", "etc")):
         return False
     try:
         lines = Path("/proc/self/uid_map").read_text().splitlines()

@@ -102,6 +102,29 @@ def test_a_link_counts_where_it_is_and_where_it_leads(nowhere: pathlib.Path) -> 
         writable.chmod(0o755)
 
 
+def test_links_to_links_and_what_they_leave_again_count_too(nowhere: pathlib.Path) -> None:
+    program = make(nowhere / "named/sandy")
+    for name in ("between", "left"):
+        (nowhere / name).mkdir()
+    (nowhere / "between/sandy").symlink_to(program)
+    (nowhere / "bin/sandy").symlink_to("../left/../between/sandy")
+    assert find_sandy()
+    for name in ("named", "between", "left", "bin"):
+        (nowhere / name).chmod(0o777)
+        with pytest.raises(SandboxStartError, match=f"{nowhere / name} is writable by others"):
+            find_sandy()
+        (nowhere / name).chmod(0o755)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give links away")
+def test_a_link_of_others(nowhere: pathlib.Path) -> None:
+    link = nowhere / "bin/sandy"
+    link.symlink_to(make(nowhere / "named/sandy"))
+    os.chown(link, 12345, 12345, follow_symlinks=False)
+    with pytest.raises(SandboxStartError, match="bin/sandy belongs to user 12345"):
+        find_sandy()
+
+
 def test_the_packages_own_script_is_not_the_program(nowhere: pathlib.Path) -> None:
     script = make(nowhere / "bin/sandy")
     script.write_text("#!/usr/bin/python3\nimport sys\nfrom sandy._cli import main\nsys.exit(main())\n")

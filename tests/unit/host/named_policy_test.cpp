@@ -59,13 +59,11 @@ TEST_F(NamedPolicies, NoNameIsAPath) {
 TEST_F(NamedPolicies, WhatOthersCanChangeIsAnError) {
   directory.make(place("mine.json"), "text");
   directory.make(place("open.json"), "text", 0646);
-  directory.make(place("group.json"), "text", 0664);
   directory.make(place("large.json"), std::string(kMaxNamedPolicy + 1, 'x'));
   directory.link(place("link.json"), "mine.json");
   directory.make_directory(place("folder.json"));
   ASSERT_EQ(::mkfifo(directory.at(place("fifo.json")).c_str(), 0600), 0);
   EXPECT_THAT(error_of("open"), HasSubstr("can be written to by others"));
-  EXPECT_THAT(error_of("group"), HasSubstr("can be written to by others"));
   EXPECT_THAT(error_of("large"), HasSubstr("larger than 256 KiB"));
   EXPECT_THAT(error_of("link"), HasSubstr("is a symbolic link"));
   EXPECT_THAT(error_of("folder"), HasSubstr("is no regular file"));
@@ -78,7 +76,7 @@ TEST_F(NamedPolicies, WhatOthersCanChangeIsAnError) {
   for (const auto& one : *listed) {
     if (one.path.starts_with(directory.path())) usable[one.name] = one.text.has_value();
   }
-  EXPECT_EQ(usable, (std::map<std::string, bool>{{"fifo", false}, {"folder", false}, {"group", false}, {"large", false}, {"link", false}, {"mine", true}, {"open", false}}));
+  EXPECT_EQ(usable, (std::map<std::string, bool>{{"fifo", false}, {"folder", false}, {"large", false}, {"link", false}, {"mine", true}, {"open", false}}));
 }
 
 // Somebody may have taken away the stricter one that was there.

@@ -50,6 +50,26 @@ TEST_F(Replaceable, ByWhereALinkIsAndByWhereItLeads) {
   EXPECT_EQ(of(link), directory.at("above") + " can be written to by others");
 }
 
+TEST_F(Replaceable, ByLinksBetweenAndWhatTheyLeaveAgain) {
+  for (const char* name : {"links", "between", "left"}) directory.make_directory(name);
+  directory.link("between/program", program);
+  const std::string link = directory.link("links/program", "../left/../between/program");
+  EXPECT_EQ(of(link), "");
+  for (const char* name : {"links", "between", "left", "above/bin"}) {
+    ::chmod(directory.at(name).c_str(), 0777);
+    EXPECT_EQ(of(link), directory.at(name) + " can be written to by others");
+    ::chmod(directory.at(name).c_str(), 0755);
+  }
+}
+
+TEST_F(Replaceable, ByWhoseALinkIs) {
+  const uid_t owner = ::geteuid() == 0 ? 12345 : ::geteuid();
+  const std::string link = directory.link("link", "/usr/bin/env");
+  ASSERT_EQ(::lchown(link.c_str(), owner, static_cast<gid_t>(-1)), 0);
+  EXPECT_EQ(replaceable_by_others(link, {}), link + " belongs to user " + std::to_string(owner));
+  EXPECT_EQ(replaceable_by_others(link, {::geteuid(), owner}), "");
+}
+
 // A group of a user's own, with their name, has nobody else.
 TEST_F(Replaceable, ByAGroupOfOthers) {
   const passwd* user = ::getpwuid(::geteuid());
