@@ -54,3 +54,22 @@ if(SANDY_MAN)
     message(FATAL_ERROR "SANDY_MAN=${SANDY_MAN}: man pages can't be made, there is no program scdoc. Install it (Debian: apt install scdoc), or set SANDY_MAN to OFF")
   endif()
 endif()
+
+# Terms of the libraries that are linked in, as Debian has them, for a wheel, which brings no other package. Boost's ask for no such copy, and what a
+# Debian package says of the others is in its copyright file.
+set(SANDY_LICENSES_DIR "${SANDY_DATA_DIR}/licenses" CACHE STRING "Where the terms of the libraries are installed")
+foreach(package libc-ares-dev libc6-dev libcli11-dev libidn2-dev libpsl-dev libseccomp-dev "libstdc++-*-dev" libunistring-dev nlohmann-json3-dev)
+  file(GLOB terms /usr/share/doc/${package}/copyright)
+  if(NOT terms)
+    message(STATUS "No terms of ${package} to install: there is no /usr/share/doc/${package}/copyright")
+    continue()
+  endif()
+  list(GET terms -1 terms)
+  string(REGEX REPLACE "(-[*])?-dev$" "" library ${package})
+  install(FILES ${terms} DESTINATION ${SANDY_LICENSES_DIR} RENAME ${library}.txt COMPONENT licenses)
+endforeach()
+foreach(terms GPL-3 LGPL-2.1 LGPL-3)  # those that these name
+  if(EXISTS /usr/share/common-licenses/${terms})
+    install(FILES /usr/share/common-licenses/${terms} DESTINATION ${SANDY_LICENSES_DIR} RENAME ${terms}.txt COMPONENT licenses)
+  endif()
+endforeach()

@@ -1,4 +1,4 @@
-# Where things are installed. Components: `programs` (with `command`, the link in PATH), `policies`, `docs`.
+# Where things are installed. Components: `programs` (with `command`, the link in PATH), `policies`, `completions`, `docs` (man pages), `licenses`.
 
 # The programs lie side by side, where they find each other. Of these, only `sandy` is for people.
 set(SANDY_PROGRAMS_DIR "${CMAKE_INSTALL_LIBEXECDIR}/sandy" CACHE STRING "Where the programs are installed")

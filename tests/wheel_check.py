@@ -18,6 +18,8 @@ import zipfile
 import sandy
 
 PROGRAMS = ["sandy", "sandy-agent", "sandy-attack", "sandy-launch", "sandy-proxy"]
+# Those that are linked in, but Boost, whose terms ask for no copy.
+LIBRARIES = ["libc-ares", "libc6", "libcli11", "libidn2", "libpsl", "libseccomp", "libstdc++", "libunistring", "nlohmann-json3"]
 OLDEST_GLIBC = 34  # of 2.34: what the wheel is to run with if it was built with Debian 12's 2.36
 
 package = pathlib.Path(sandy.__file__).parent
@@ -54,6 +56,7 @@ def check_content() -> None:
     assert {path for path in files if "/" not in path} == set(PROGRAMS), files
     assert {f"share/seccomp/{name}.json" for name in ("default", "proxy", "strict")} <= files, files
     assert {f"policies/{name}.json" for name in ("git-clone-and-build", "no-network", "node-web", "python-data")} <= files, files
+    assert {f"licenses/{name}.txt" for name in LIBRARIES} <= files, files
     for program in PROGRAMS:
         mode = (programs / program).stat().st_mode
         assert mode & 0o6022 == 0, f"{program} is writable by others, or has set-id bits: {mode:o}"
