@@ -270,16 +270,38 @@ vm_suites() {
   if grep -q '^VERSION_CODENAME=bookworm' /etc/os-release; then echo bookworm trixie; else echo trixie; fi
 }
 
-run_vm() {
-  local suite status=0 run as
-  make_vm_payload
+make_guests() {
+  local suite
+  for suite in $(vm_suites); do SANDY_VM_DIR=$source_dir/build/vm "$tree/tests/vm/build.sh" "$suite" || return 1; done
+}
+
+# test_in_guest SUITE: the user's tests, and root's.
+test_in_guest() {
+  local suite=$1 status=0 run as
   run="cd tests && SANDY_MUST_WORK=1 SANDY_PROGRAMS=/payload/bin PYTHONDONTWRITEBYTECODE=1 python3 -m pytest -p no:cacheprovider -q -rsx"
+  as=("$tree/tests/vm/run.py" --suite "$suite" --timeout 1200 --share "$vm_payload")
+  SANDY_VM_DIR=$source_dir/build/vm "${as[@]}" -- sh -c "$run -m 'not root' integration/test_limits*.py" || status=1
+  SANDY_VM_DIR=$source_dir/build/vm "${as[@]}" --root -- sh -c "$run -m root integration/test_limits_logins.py integration/test_apparmor.py integration/test_doctor_guest.py" || status=1
+  return $status
+}
+
+# All guests at once: they wait as much as they work.
+run_vm() {
+  local suite status=0 jobs=()
+  # We are a part of a pipeline, with processes of our own.
+  trap end_steps EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+  make_guests || return 1 # does nothing where they are there
+  make_vm_payload
   for suite in $(vm_suites); do
-    echo "guest: $suite"
-    SANDY_VM_DIR=$source_dir/build/vm "$tree/tests/vm/build.sh" "$suite" || return 1
-    as=("$tree/tests/vm/run.py" --suite "$suite" --timeout 1200 --share "$vm_payload")
-    SANDY_VM_DIR=$source_dir/build/vm "${as[@]}" -- sh -c "$run -m 'not root' integration/test_limits*.py" || status=1
-    SANDY_VM_DIR=$source_dir/build/vm "${as[@]}" --root -- sh -c "$run -m root integration/test_limits_logins.py integration/test_apparmor.py integration/test_doctor_guest.py" || status=1
+    begin "vm-$suite" test_in_guest "$suite"
+    jobs+=("$suite:$begun")
+  done
+  for suite in "${jobs[@]}"; do
+    echo "guest: ${suite%:*}"
+    follow "" "${suite#*:}" "$log_dir/vm-${suite%:*}.log" 2>/dev/null || status=1
+    cat "$log_dir/vm-${suite%:*}.log"
   done
   return $status
 }
@@ -299,6 +321,11 @@ if wants python-unit python integration escape wheel sanitized root; then
   begin venv make_venv
   venv_job=$begun
 fi
+guests_job=
+if wants vm && is_root; then
+  begin guests make_guests # mostly waits for packages, while others compile
+  guests_job=$begun
+fi
 if wants python integration escape wheel deb root vm; then
   step "Compiling the release programs" build release
 fi
@@ -315,6 +342,11 @@ fi
 if wants deb && is_root; then
   rm -rf "$tree/build/deb-packages"
   step "Building the Debian packages" packaging/build-deb.sh --built "$tree/build/release" "$tree/build/deb-packages"
+fi
+
+if [ -n "$guests_job" ]; then
+  [ -n "$_tty" ] || note "Guests"
+  follow "Guests" "$guests_job" "$log_dir/guests.log" || exit 1
 fi
 
 # What the test user writes.

@@ -19,6 +19,7 @@ import os
 import pathlib
 import selectors
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -251,6 +252,7 @@ def main() -> int:
     if not (directory_of(options.suite) / "root.img").exists():
         print(f"no guest in {directory_of(options.suite)}: run tests/vm/build.sh {options.suite}", file=sys.stderr)
         return 125
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the guest ends with us
     try:
         if not options.cold and not has_state(options.suite):
             save_state(options.suite)
