@@ -233,7 +233,7 @@ def main() -> int:  # noqa: PLR0915 - a list of checks
     with Sandbox() as first:
         first.run("true")
     before = {"descriptors": open_descriptors(), "rss_kib": rss_kib(os.getpid()) or 0, "threads": threading.active_count()}
-    mounts = pathlib.Path("/proc/self/mountinfo").read_text()
+    mounts = set(pathlib.Path("/proc/self/mountinfo").read_text().splitlines())
     until = time.monotonic() + options.minutes * 60
     kills: collections.Counter[str] = collections.Counter()
     workers = [Worker(number, options.seed, until) for number in range(options.workers)]
@@ -268,8 +268,8 @@ def main() -> int:  # noqa: PLR0915 - a list of checks
             wrong.append(f"processes left: {extra}")
         if left := state_left():
             wrong.append(f"{left} state directories left")
-        if pathlib.Path("/proc/self/mountinfo").read_text() != mounts:
-            wrong.append("mounts changed")
+        if new := sorted(set(pathlib.Path("/proc/self/mountinfo").read_text().splitlines()) - mounts):
+            wrong.append(f"mounts that are new (others' too): {new}")
         if (threads := threading.active_count()) > before["threads"] + 1:
             wrong.append(f"threads: {before['threads']} before, {threads} after")
         if (now := open_descriptors()) > before["descriptors"] + 40:  # idle connections are kept, at most 32
