@@ -53,7 +53,7 @@ done
 passed=$(cat "$layer/upper/var/log/sandy-deb-passed" 2>/dev/null || echo 0)
 if [ $status = 0 ] && [ -z "$left" ]; then
   echo "ok: nothing is left after a purge"
-  echo "$((passed + 1)) passed"
+  echo "$((passed + 1)) passed: installed, used and purged"
 else
   [ -z "$left" ] || printf 'FAILED: a purge leaves\n%s\n' "$left"
   echo "1 failed"
