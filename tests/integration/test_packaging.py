@@ -9,7 +9,7 @@ import tomllib
 from support import REPOSITORY
 
 DEBIAN = REPOSITORY / "packaging/debian"
-IN_BUILD_ESSENTIAL = {"g++", "dpkg-dev"}
+IN_BUILD_ESSENTIAL = {"build-essential", "g++", "dpkg-dev"}
 NOT_FOR_BUILDING = {"lintian"}
 
 
