@@ -87,10 +87,15 @@ std::vector<std::string> policy_directories() {
   if (auto own = own_policy_directory(); !own.empty()) out.push_back(std::move(own));
   out.emplace_back("/etc/sandy/policies");
   const std::string& here = own_directory();
-  out.push_back(here + "/policies");
+  const std::string beside = here + "/policies";
   for (const std::string_view place : {"/bin", "/libexec/sandy"}) {
-    if (here.ends_with(place)) out.push_back(here.substr(0, here.size() - place.size()) + "/share/sandy/policies");
+    // A build has them beside it, and nothing of ours in what would be its prefix.
+    if (here.ends_with(place) && ::access(beside.c_str(), F_OK) != 0) {
+      out.push_back(here.substr(0, here.size() - place.size()) + "/share/sandy/policies");
+      return out;
+    }
   }
+  out.push_back(beside);
   return out;
 }
 

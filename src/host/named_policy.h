@@ -17,8 +17,8 @@ inline constexpr std::size_t kMaxPolicyName = 64;
 // The caller's own: $XDG_CONFIG_HOME/sandy/policies, or ~/.config/sandy/policies; "" where there is no home.
 std::string own_policy_directory();
 
-// In the order in which they are searched: the caller's, /etc/sandy/policies, and what came with this program: "policies" beside it (a wheel, a build), or
-// share/sandy/policies of the prefix that it is installed in (PREFIX/bin, PREFIX/libexec/sandy).
+// In the order in which they are searched: the caller's, /etc/sandy/policies, and what came with this program: "policies" beside it (a wheel, a build), or, where
+// that isn't there, share/sandy/policies of the prefix that it is installed in (PREFIX/bin, PREFIX/libexec/sandy).
 std::vector<std::string> policy_directories();
 
 struct NamedPolicy {

@@ -57,7 +57,8 @@ std::string distrust(const std::string& directory) {
     // In a sticky directory nobody can replace what is root's.
     if ((st.st_mode & 022) != 0 && (system || !S_ISDIR(st.st_mode) || (st.st_mode & S_ISVTX) == 0)) return subject + " can be written to by others";
   }
-  return {};
+  // What links on the way lead through.
+  return system ? std::string() : replaceable_by_others(paths[0], {});
 }
 
 bool is_executable(const std::string& path) {

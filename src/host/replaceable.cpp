@@ -2,6 +2,7 @@
 
 #include <grp.h>
 #include <pwd.h>
+#include <sys/xattr.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -33,8 +34,16 @@ bool is_group_of_one(gid_t group, uid_t user) {
   for (char** member = entry->gr_mem; *member != nullptr; ++member) {
     if (name != *member) return false;
   }
-  return true;
+  // Whose first group it is besides.
+  bool alone = true;
+  ::setpwent();
+  for (const passwd* other = ::getpwent(); other != nullptr && alone; other = ::getpwent()) alone = other->pw_gid != group || other->pw_uid == user;
+  ::endpwent();
+  return alone;
 }
+
+// With one, the mode's group bits are the most that anybody gets of it (acl(5)), and say nothing of the group.
+bool has_access_list(const std::string& path) { return ::lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) >= 0; }
 
 std::string fault_up_to_root(std::string path, const std::vector<uid_t>& owners) {
   while (true) {
@@ -56,7 +65,7 @@ std::string changeable_by_others(const std::string& path, const struct stat& sta
   if (S_ISLNK(status.st_mode)) return {};  // its mode means nothing
   // In a sticky directory nobody can replace what is another's.
   const bool sticky = S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0;
-  const bool shared = (status.st_mode & S_IWOTH) != 0 || ((status.st_mode & S_IWGRP) != 0 && !is_group_of_one(status.st_gid, status.st_uid));
+  const bool shared = (status.st_mode & S_IWOTH) != 0 || ((status.st_mode & S_IWGRP) != 0 && (has_access_list(path) || !is_group_of_one(status.st_gid, status.st_uid)));
   return shared && !sticky ? printable(path) + " can be written to by others" : std::string();
 }
 

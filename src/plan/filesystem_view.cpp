@@ -136,16 +136,19 @@ class View {
   // Commands of this sandbox must not choose what the next one is.
   Result<void> keep_read_only() {
     for (const HostPath& path : facts_.kept) {
+      if (auto led = check_way(path); !led) return led;
       if (path.type != FileType::file && path.type != FileType::directory) continue;
       for (const std::string& dest : writable_places(path)) entries_.add_path(dest, Access::read, path, "what decides the next start");
     }
-    return keep_policies();
+    for (const HostPath& policies : facts_.policies) {
+      if (auto kept = keep_policies(policies); !kept) return kept;
+    }
+    return {};
   }
 
-  // By its name, a policy of the caller's goes before the one that came with Sandy.
-  Result<void> keep_policies() {
-    const HostPath& policies = facts_.policies;
-    if (policies.canonical.empty()) return {};
+  // By its name, a policy that commands put there would go before the one that is meant.
+  Result<void> keep_policies(const HostPath& policies) {
+    if (auto led = check_way(policies); !led) return led;
     for (const std::string& dest : writable_places(policies)) {
       if (policies.type == FileType::directory) {
         entries_.add_path(dest, Access::read, policies, "what decides the next start");
@@ -154,9 +157,24 @@ class View {
       } else if (!policy_.filesystem.unsafe_broad_workspace) {
         const auto* above = entries_.exposure_above(dest);
         return fail(above->second.key + ": \"" + printable(above->first) + "\"",
-                    "commands could make \"" + printable(policies.canonical) + "\" there, whose policies --policy NAME finds before all others",
+                    "commands could make \"" + printable(policies.canonical) + "\" there, whose policies --policy NAME finds",
                     "make that directory first (it is then read-only for them), or name a smaller one");
       }
+    }
+    return {};
+  }
+
+  // As for rules (resolved_paths.h): a link that commands can replace would lead the next start to what is theirs.
+  Result<void> check_way(const HostPath& path) const {
+    if (policy_.filesystem.unsafe_broad_workspace) return {};
+    for (const Symlink& link : path.links) {
+      const auto places = writable_places({.canonical = link.path, .type = FileType::file});
+      if (places.empty()) continue;
+      const auto* above = entries_.exposure_above(places.front());
+      return fail("\"" + printable(link.path) + "\"",
+                  "is a symbolic link that commands can change, as " + above->second.key + " makes it writable, on the way to what decides the next start: \"" +
+                      printable(path.canonical) + "\"",
+                  "name a workspace, and rules, without it, or put in its place what it leads to");
     }
     return {};
   }

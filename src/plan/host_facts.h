@@ -52,7 +52,7 @@ struct HostFacts {
   HostPath state_dir;                      // Sandy's own: hidden where a rule would show it
   std::vector<HostPath> socket_dirs;       // where kept sandboxes listen, if it is in what the plan may show: hidden there
   std::vector<std::string> sockets;        // canonical paths of those that somebody is bound to, in what the plan may show; sorted
-  HostPath policies;                       // the caller's own, which have names: as those kept, and refused where a command could make it
+  std::vector<HostPath> policies;          // directories of those that have names: as those kept, and refused where a command could make one
   std::vector<HostPath> kept;              // what decides the next start (Sandy's programs, policy files): never writable but by a rule that names it
   CgroupFacts cgroup;
   std::uint64_t ram = 0;                   // bytes

@@ -171,6 +171,7 @@ Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy, const std:
   if (auto r = host::add_sockets(policy.fields(), facts); !r) return std::unexpected(r.error());
   std::vector<std::string> kept = host::parts_of_bubblewrap(facts.bwrap);
   kept.push_back(host::own_directory());
+  kept.push_back(host::own_directory() + "/../libexec/sandy");  // where our programs are looked for too (host/programs.h)
   kept.insert(kept.end(), kept_files.begin(), kept_files.end());
   if (policy->seccomp.base == policy::SeccompBase::file) kept.push_back(policy->seccomp.file);
   for (const auto& path : kept) {
@@ -179,10 +180,10 @@ Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy, const std:
     if (!resolved) return std::unexpected(resolved.error());
     facts.kept.push_back(std::move(*resolved));
   }
-  if (const std::string own = host::own_policy_directory(); !own.empty()) {
-    auto resolved = host::resolve_path(own);
+  for (const std::string& directory : host::policy_directories()) {
+    auto resolved = host::resolve_path(directory);
     if (!resolved) return std::unexpected(resolved.error());
-    facts.policies = std::move(*resolved);
+    facts.policies.push_back(std::move(*resolved));
   }
   auto plan = plan::make_plan(policy, facts);
   if (!plan) return std::unexpected(plan.error());

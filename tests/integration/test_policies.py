@@ -298,7 +298,7 @@ def test_commands_can_not_make_policies(sandy: Cli, home: pathlib.Path) -> None:
     # Where it is not there yet it could be made: refused, with what helps.
     for options in (["--write", config], ["--workspace", config]):
         got = sandy.sh(plant, *options)
-        assert got.status == 125 and "before all others" in got.error and "hint: make that directory first" in got.error, got
+        assert got.status == 125 and "--policy NAME finds" in got.error and "hint: make that directory first" in got.error, got
     assert not (config / "sandy").exists()
     policies = config / "sandy/policies"
     policies.mkdir(parents=True)
@@ -311,6 +311,43 @@ def test_commands_can_not_make_policies(sandy: Cli, home: pathlib.Path) -> None:
     # The control: a rule that names the directory is consent.
     sandy.sh(plant, "--write", policies).ok()
     assert (policies / "no-network.json").exists()
+
+
+def test_commands_can_not_change_those_of_a_prefix_in_the_workspace(home: pathlib.Path, ws: pathlib.Path, programs: pathlib.Path) -> None:
+    prefix = ws / ".venv"
+    shutil.copytree(programs, prefix / "libexec/sandy", ignore=shutil.ignore_patterns("policies"))
+    shutil.copytree(programs / "policies", prefix / "share/sandy/policies")
+    installed = Cli(prefix / "libexec/sandy", home, ws)
+    for script in (f"echo evil > {prefix}/share/sandy/policies/no-network.json", f"mv {prefix}/share {prefix}/s", f"rm {prefix}/share/sandy/policies/*"):
+        assert installed.sh(f"{script} 2>&1", "--workspace", ws).status != 0
+    assert installed.call("policy", "list", "-q").ok().lines == SHIPPED
+    # Programs in bin, with the others in libexec.
+    (prefix / "bin").mkdir()
+    (prefix / "libexec/sandy/sandy").rename(prefix / "bin/sandy")
+    moved = Cli(prefix / "bin", home, ws)
+    for script in (f"echo evil > {prefix}/libexec/sandy/new", f"mv {prefix}/libexec {prefix}/l"):
+        assert moved.sh(f"{script} 2>&1", "--workspace", ws).status not in (0, 125)
+
+
+@pytest.mark.parametrize("what", ["the policy", "its directory", "the filter"])
+def test_links_that_commands_can_change_lead_to_nothing_that_decides(sandy: Cli, ws: pathlib.Path, own: pathlib.Path, tmp_path: pathlib.Path, what: str) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    options = ["--workspace", str(ws)]
+    if what == "the policy":
+        (real / "it.json").write_text(STRICT)
+        (ws / "it.json").symlink_to(real / "it.json")
+        options += ["-p", str(ws / "it.json")]
+    elif what == "its directory":
+        own.rename(real / "policies")
+        (ws / "current").symlink_to(real)
+        own.symlink_to(ws / "current/policies")
+    else:
+        (real / "it.json").write_text(json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": []}))
+        (ws / "it.json").symlink_to(real / "it.json")
+        options += ["--seccomp", str(ws / "it.json")]
+    got = sandy.sh("true", *options)
+    assert got.status == 125 and "is a symbolic link that commands can change" in got.error and "hint: " in got.error, got
 
 
 def test_the_file_of_a_name_is_not_writable_either(sandy: Cli, own: pathlib.Path) -> None:

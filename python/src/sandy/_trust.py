@@ -71,7 +71,7 @@ def _fault(path: Path, owners: set[int]) -> str | None:
         return None  # its mode means nothing
     if stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX:
         return None  # nobody can replace there what is another's
-    if status.st_mode & stat.S_IWOTH or (status.st_mode & stat.S_IWGRP and not _is_group_of_one(status.st_gid, status.st_uid)):
+    if status.st_mode & stat.S_IWOTH or _may_group_write(path, status):
         return f"{path} is writable by others"
     return None
 
@@ -89,10 +89,23 @@ def _is_unseen_administrator(owner: int, path: Path) -> bool:
     return all(not first <= _NOBODY < first + count for first, _, count in ranges)
 
 
+def _may_group_write(path: Path, status: os.stat_result) -> bool:
+    if not status.st_mode & stat.S_IWGRP:
+        return False
+    # With an access control list the group bits are the most that anybody gets of it (acl(5)), and say nothing of the group.
+    try:
+        listed = "system.posix_acl_access" in os.listxattr(path, follow_symlinks=False)
+    except OSError:
+        listed = False
+    return listed or not _is_group_of_one(status.st_gid, status.st_uid)
+
+
 def _is_group_of_one(group: int, user: int) -> bool:
     # Where each user has a group of their own with the same name (Debian's adduser), files are often writable for it.
     try:
         who, entry = pwd.getpwuid(user), grp.getgrgid(group)
     except KeyError:
         return False
-    return who.pw_gid == group and who.pw_name == entry.gr_name and set(entry.gr_mem) <= {who.pw_name}
+    if who.pw_gid != group or who.pw_name != entry.gr_name or not set(entry.gr_mem) <= {who.pw_name}:
+        return False
+    return all(other.pw_gid != group or other.pw_uid == user for other in pwd.getpwall())

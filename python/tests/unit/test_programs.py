@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 
@@ -114,6 +115,19 @@ def test_links_to_links_and_what_they_leave_again_count_too(nowhere: pathlib.Pat
         with pytest.raises(SandboxStartError, match=f"{nowhere / name} is writable by others"):
             find_sandy()
         (nowhere / name).chmod(0o755)
+
+
+def test_an_access_control_list(nowhere: pathlib.Path) -> None:
+    program = make(nowhere / "bin/sandy")
+    # acl(5): the owner, user 1, the group, the mask, others.
+    entries = [(1, 7, 2**32 - 1), (2, 6, 1), (4, 4, 2**32 - 1), (16, 6, 2**32 - 1), (32, 4, 2**32 - 1)]
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    try:
+        os.setxattr(program, "system.posix_acl_access", acl)
+    except OSError as error:
+        pytest.skip(f"this file system has no access control lists: {error}")
+    with pytest.raises(SandboxStartError, match="bin/sandy is writable by others"):
+        find_sandy()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give links away")

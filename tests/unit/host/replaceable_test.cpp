@@ -2,6 +2,9 @@
 
 #include <grp.h>
 #include <pwd.h>
+#include <sys/xattr.h>
+
+#include <cstdint>
 
 #include "test_directory.h"
 
@@ -80,6 +83,23 @@ TEST_F(Replaceable, ByAGroupOfOthers) {
   if (::geteuid() != 0) return;  // others can't give a file to another group
   ASSERT_EQ(::chown(directory.at("above").c_str(), 0, 12345), 0);
   EXPECT_EQ(of(program), directory.at("above") + " can be written to by others");
+}
+
+// With an access control list the mode's group bits are its mask, and the group may be the user's own all the same.
+TEST_F(Replaceable, ByAnAccessControlList) {
+  struct Entry {
+    std::uint16_t tag, permissions;
+    std::uint32_t id;
+  };
+  constexpr std::uint32_t kNone = 0xFFFFFFFF;
+  // acl(5); the kernel's include/uapi/linux/posix_acl_xattr.h: the owner, user 1, the group, the mask, others.
+  const struct {
+    std::uint32_t version = 2;
+    Entry entries[5] = {{0x01, 6, kNone}, {0x02, 6, 1}, {0x04, 4, kNone}, {0x10, 6, kNone}, {0x20, 4, kNone}};
+  } list;
+  static_assert(sizeof list == 44);
+  if (::setxattr(program.c_str(), "system.posix_acl_access", &list, sizeof list, 0) != 0) GTEST_SKIP() << "this file system has no access control lists";
+  EXPECT_EQ(of(program), program + " can be written to by others");
 }
 
 TEST_F(Replaceable, ByItsOwner) {
