@@ -41,11 +41,36 @@ void list(char** paths) {
   refused(error);
 }
 
-// read-or-list PATH: what is there, of either kind.
-void read_or_list(char** paths) {
-  struct stat st{};
-  if (stat(*paths, &st) == 0 && S_ISDIR(st.st_mode)) list(paths);
-  read_file(paths);
+// read-or-list PATH... [-NAME...]: what is there, of either kind. A NAME in a directory is not taken for a find.
+void read_or_list(char** arguments) {
+  const auto is_left_out = [arguments](const char* name) {
+    for (char** argument = arguments; *argument != nullptr; ++argument) {
+      if (**argument == '-' && strcmp(*argument + 1, name) == 0) return true;
+    }
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+  };
+  int error = ENOENT;
+  for (char** path = arguments; *path != nullptr; ++path) {
+    if (**path == '-') continue;
+    DIR* const directory = opendir(*path);
+    if (directory == nullptr) {
+      error = errno;
+      if (error != ENOTDIR) continue;
+      const int fd = open(*path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+      char content[256];
+      const ssize_t size = fd < 0 ? -1 : read(fd, content, sizeof content);
+      if (size > 0) done(content, static_cast<size_t>(size));
+      error = size == 0 ? ENODATA : errno;
+      if (fd >= 0) close(fd);
+      continue;
+    }
+    error = ENODATA;
+    while (const dirent* entry = readdir(directory)) {
+      if (!is_left_out(entry->d_name)) done(entry->d_name);
+    }
+    closedir(directory);
+  }
+  refused(error);
 }
 
 // create PATH...: a new file.

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -147,6 +148,10 @@ int main(int argc, char** argv) {
     if (code == 0) return 0;
     // Not to be taken for a status of the command.
     return sandy::cli::has_status_of_command(first) ? sandy::cli::kCouldNotStart : sandy::cli::kUsage;
+  } catch (const std::exception& error) {
+    // Asio throws where it can't have its own descriptors.
+    std::fprintf(stderr, "sandy: %s: %s\nhint: raise the limits that it was started with (ulimit -a)\n", std::string(first).c_str(), error.what());
+    return sandy::cli::kCouldNotStart;
   }
   sandy::host::end_last_orphans(std::chrono::seconds(2));
   // A full disk must not look like success.

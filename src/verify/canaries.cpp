@@ -21,8 +21,8 @@ Canary<CanaryListener> socket_in(const CanaryPlace& place, const std::string& na
 }
 
 // `missing`: what to say where there is no such directory.
-void fill(CanaryPlace& place, const std::string& parent, const std::string& missing, const std::string& nonce, const std::string& secret) {
-  place.directory = parent.empty() ? fail(missing, "") : CanaryDirectory::make(parent, nonce, secret);
+void fill(CanaryPlace& place, const char* which, const std::string& parent, const std::string& missing, const std::string& nonce, const std::string& secret) {
+  place.directory = parent.empty() ? fail(missing, "") : CanaryDirectory::make(parent, nonce, which, secret);
   place.path = place.directory ? place.directory->path() : "";
   place.stream = socket_in(place, "s", SOCK_STREAM);
   place.datagram = socket_in(place, "d", SOCK_DGRAM);
@@ -52,9 +52,9 @@ std::string own_address() {
 
 Canaries::Canaries(const std::string& program, const std::string& nonce, const std::string& home_directory) : secret("secret-" + nonce) {
   ::setenv(kSecretVariable, secret.c_str(), 1);
-  fill(home, home_directory, "there is no home directory", nonce, secret);
-  fill(tmp, "/tmp", "", nonce, secret);
-  fill(runtime, runtime_directory(), "there is no directory $XDG_RUNTIME_DIR", nonce, secret);
+  fill(home, "h", home_directory, "there is no home directory", nonce, secret);
+  fill(tmp, "t", "/tmp", "", nonce, secret);
+  fill(runtime, "r", runtime_directory(), "there is no directory $XDG_RUNTIME_DIR", nonce, secret);
   tcp4 = CanaryListener::tcp("127.0.0.1");
   tcp6 = CanaryListener::tcp("::1");
   udp4 = CanaryListener::udp("127.0.0.1");

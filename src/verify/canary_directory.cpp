@@ -36,10 +36,10 @@ void sweep(int parent) {
 
 }  // namespace
 
-Result<CanaryDirectory> CanaryDirectory::make(const std::string& parent, const std::string& nonce, const std::string& secret) {
+Result<CanaryDirectory> CanaryDirectory::make(const std::string& parent, const std::string& nonce, const std::string& which, const std::string& secret) {
   CanaryDirectory out;
   // Short, since a socket's name has room for 108 bytes.
-  out.name_ = kCanaryPrefix + nonce.substr(0, 8);
+  out.name_ = kCanaryPrefix + nonce.substr(0, 8) + which;
   out.path_ = (parent == "/" ? "" : parent) + "/" + out.name_;
   out.parent_ = UniqueFd(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!out.parent_) return fail(printable(parent), errno_text(errno));

@@ -15,8 +15,8 @@ inline constexpr char kCanaryPrefix[] = ".sandy-verify-";
 
 class CanaryDirectory {
  public:
-  // Below `parent`, which must be writable; with a file "secret" that has this text.
-  static Result<CanaryDirectory> make(const std::string& parent, const std::string& nonce, const std::string& secret);
+  // Below `parent`, which must be writable; with a file "secret" that has this text. `which`: a letter, as several may be in one place.
+  static Result<CanaryDirectory> make(const std::string& parent, const std::string& nonce, const std::string& which, const std::string& secret);
   CanaryDirectory(CanaryDirectory&&) = default;
   CanaryDirectory& operator=(CanaryDirectory&& other) noexcept {
     std::swap(parent_, other.parent_);

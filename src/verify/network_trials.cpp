@@ -59,6 +59,12 @@ class Builder {
     refused("list-address", {3}, "reach an address that isn't listed directly", {"tcp", kPublicAddress, "443", "x"}, address, kPublicAddress, 443);
     // Any name leads to the proxy's answers, and one that isn't listed to none: no packet carries it away.
     Trial& tunnel = add("dns-tunnel", {9}, "send data away in a name that is looked up", {"dns", kGatewayIpv4, kDnsPort, name});
+    tunnel.look = [policy = &s_.policy, name](const wire::Json& /*end*/, Inside& inside) {
+      // Whoever answers for a listed name, and answers that there is none, was asked all the same.
+      if (inside.report.word != AttemptReport::Word::refused || resolved_by(*policy, name).empty()) return;
+      inside.arrived = true;
+      inside.seen = "the name may be asked for, and there was none";
+    };
     tunnel.allowed_by = [policy = &s_.policy, name] { return resolved_by(*policy, name); };
     escapes(name);
     return std::move(out_);

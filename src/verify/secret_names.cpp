@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <string>
 
 namespace sandy::verify {
 
-bool may_be_secret(std::string_view name) {
-  static constexpr std::array<std::string_view, 8> kParts{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "COOKIE", "_AUTH"};
+bool may_be_secret(std::string_view written) {
+  std::string name(written);
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  static constexpr std::array<std::string_view, 9> kParts{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "COOKIE", "_AUTH"};
   static constexpr std::array<std::string_view, 9> kNames{"SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "KUBECONFIG", "DOCKER_HOST", "GPG_AGENT_INFO",
                                                           "XAUTHORITY",    "DATABASE_URL",             "PGPASSFILE", "NETRC"};
-  return std::ranges::find(kNames, name) != kNames.end() ||
-         std::ranges::any_of(kParts, [&](std::string_view part) { return name.find(part) != std::string_view::npos; });
+  return std::ranges::find(kNames, name) != kNames.end() || name == "PAT" || name.ends_with("_PAT") ||
+         std::ranges::any_of(kParts, [&](std::string_view part) { return name.find(part) != std::string::npos; });
 }
 
 std::uint64_t digest(std::string_view value) {

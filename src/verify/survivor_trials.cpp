@@ -34,6 +34,16 @@ Control survives_outside(const Setting& setting, const char* attempt, const std:
   return out;
 }
 
+// A line of `after` that `before` has not, with this text.
+std::string new_mount(const std::string& before, const std::string& after, const std::string& text) {
+  for (std::size_t at = 0; at < after.size();) {
+    const std::string line = after.substr(at, after.find('\n', at) - at);
+    at += line.size() + 1;
+    if (line.find(text) != std::string::npos && before.find(line) == std::string::npos) return line;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string own_mounts() { return host::read_text("/proc/self/mountinfo"); }
@@ -82,11 +92,14 @@ std::vector<Finding> survivors(Setting& setting, const Control& daemon, const st
 
   Inside rest;
   rest.report = {AttemptReport::Word::refused, "no mount and no directory of its is left"};
-  const auto state = host::StateDirectory::likely_path();
+  const auto opened = host::StateDirectory::open();
+  const std::string state = opened ? opened->path() : host::StateDirectory::likely_path();
   const auto directory = state + "/sandbox-" + id;
   const bool has_directory = ::access(directory.c_str(), F_OK) == 0;
-  rest.arrived = has_directory || own_mounts() != mounts;
-  rest.seen = has_directory ? directory + " is left" : "the mounts of this machine have changed";
+  // Others mount things too.
+  const std::string mount = new_mount(mounts, own_mounts(), "/sandbox-" + id);
+  rest.arrived = has_directory || !mount.empty();
+  rest.seen = has_directory ? directory + " is left" : "a mount is left: " + mount;
   const Control control{::access(state.c_str(), F_OK) == 0 && !mounts.empty(), "Sandy's state directory, or the list of mounts, can't be looked at"};
   auto rest_judgement = judge(control, rest, Proof::report);
   out.push_back({{"left-behind", AttackClass::host_side, {40}, "leave a mount or a directory behind"}, rest_judgement.verdict, std::move(rest_judgement.detail), ""});

@@ -64,7 +64,7 @@ asio::awaitable<void> transfer_trials(Setting& setting, Sandboxed& sandbox, std:
   const std::string secret = place.file("secret");
   // That the link is made inside, and that what is made there can be had, is the control; a reader outside that follows it gets the secret (read-home).
   const std::string link = sandbox.directory() + "/to-download";
-  Words planting = words("plant-link", secret, link);
+  Words planting = words("plant-link", setting.shown_inside(secret), link);
   const Inside planted = co_await sandbox.attempt(std::move(planting));
   const Control reads = setting.outside.control(words("read", secret));
   const Control control{planted.report.word == AttemptReport::Word::done && reads.worked, "no link can be made in the workspace, or there is nothing to lead to"};

@@ -37,6 +37,10 @@ struct Setting {
   std::set<AttackClass> classes;
 
   bool wants(AttackClass attack_class) const { return classes.contains(attack_class); }
+  // A path of this machine, by each name that the sandbox may have for it: its own, and those where a rule or the workspace shows it.
+  std::vector<std::string> inside(const std::string& path) const;
+  // The last of these: where it is shown, if it is.
+  std::string shown_inside(const std::string& path) const { return inside(path).back(); }
   // A directory of ours in the workspace, as it is called inside.
   std::string directory() const { return plan.workspace + "/.sandy-verify-" + nonce; }
 };

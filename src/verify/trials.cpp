@@ -3,8 +3,10 @@
 #include <cstring>
 #include <unistd.h>
 
+#include "host/named_policy.h"
 #include "host/programs.h"
 #include "host/state_directory.h"
+#include "policy/paths.h"
 #include "verify/explain.h"
 #include "verify/secret_names.h"
 #include "verify/trial.h"
@@ -13,6 +15,8 @@ namespace sandy::verify {
 namespace {
 
 using Words = std::vector<std::string>;
+
+constexpr std::size_t kMostDenied = 256;  // rules: each takes a command
 
 Control unavailable(const Error& error) { return {false, error.text()}; }
 
@@ -33,6 +37,14 @@ class Builder {
   Trial& add(AttackClass in, std::string name, std::vector<int> rows, std::string attack, Control control, Words inside) {
     out_.push_back({{std::move(name), in, std::move(rows), std::move(attack)}, std::move(control), std::move(inside), Proof::report, {}, {}, {}});
     return out_.back();
+  }
+
+  // An attempt on a path of this machine: outside as it is, inside by each name that it may have there.
+  Trial& on_path(AttackClass in, std::string name, std::vector<int> rows, std::string attack, const char* verb, const std::string& path, const Words& more = {}) {
+    Words outside{verb, path}, inside{verb};
+    for (auto& one : s_.inside(path)) inside.push_back(std::move(one));
+    for (const auto& one : more) outside.push_back(one), inside.push_back(one);
+    return add(in, std::move(name), std::move(rows), std::move(attack), s_.outside.control(outside), std::move(inside));
   }
 
   // The same words on both sides.
@@ -66,8 +78,7 @@ class Builder {
       add(AttackClass::sockets, std::move(name), std::move(rows), std::move(attack), unavailable(canary.error()), {kind, "/nonexistent"});
       return;
     }
-    const Words words{kind, canary->address()};
-    Trial& trial = same(AttackClass::sockets, std::move(name), std::move(rows), std::move(attack), words);
+    Trial& trial = on_path(AttackClass::sockets, std::move(name), std::move(rows), std::move(attack), kind, canary->address());
     if (!canary->visited() && trial.control.worked) trial.control = {false, "nothing arrives outside a sandbox either"};
     trial.arrived = [&canary] { return canary->visited(); };
     trial.allowed_by = shown({canary->address()});
@@ -75,14 +86,16 @@ class Builder {
 
   // Real ones: they are connected to, and nothing is said to them.
   void services(std::string name, std::vector<int> rows, std::string attack, const Words& addresses) {
-    Words words{"stream"};
+    Words words{"stream"}, reached;
     for (const auto& address : addresses) {
-      if (s_.outside.control({"stream", address}).worked) words.push_back(address);
+      if (!s_.outside.control({"stream", address}).worked) continue;
+      reached.push_back(address);
+      for (auto& one : s_.inside(address)) words.push_back(std::move(one));
     }
-    const bool any = words.size() > 1;
+    const bool any = !reached.empty();
     if (!any) words.emplace_back("/nonexistent");
     Trial& trial = add(AttackClass::sockets, std::move(name), std::move(rows), std::move(attack), {any, "this user reaches none here"}, words);
-    trial.allowed_by = shown({words.begin() + 1, words.end()});
+    trial.allowed_by = shown(std::move(reached));
   }
 
   static std::string variable(const char* name) {
@@ -170,7 +183,7 @@ class Builder {
     if (s_.policy_file.empty()) {
       add(AttackClass::files, "policy-file", {36}, "change the policy's file", {false, "no policy file was given"}, {"change", "/nonexistent"});
     } else {
-      same(AttackClass::files, "policy-file", {36}, "change the policy's file", {"change", s_.policy_file}).allowed_by = shown({s_.policy_file}, true);
+      on_path(AttackClass::files, "policy-file", {36}, "change the policy's file", "change", s_.policy_file).allowed_by = shown({s_.policy_file}, true);
     }
     denied();
     made("set-user-id", {32}, "make a set-user-id program in the workspace");
@@ -183,7 +196,7 @@ class Builder {
       add(AttackClass::files, std::move(name), std::move(rows), std::move(attack), unavailable(place.directory.error()), {"read", "/nonexistent"});
       return;
     }
-    same(AttackClass::files, std::move(name), std::move(rows), std::move(attack), {"read", place.file("secret")}).allowed_by = shown({place.file("secret")});
+    on_path(AttackClass::files, std::move(name), std::move(rows), std::move(attack), "read", place.file("secret")).allowed_by = shown({place.file("secret")});
   }
 
   void creation(std::string name, std::vector<int> rows, std::string attack, const CanaryPlace& place) {
@@ -191,7 +204,7 @@ class Builder {
       add(AttackClass::files, std::move(name), std::move(rows), std::move(attack), unavailable(place.directory.error()), {"create", "/nonexistent/new"});
       return;
     }
-    Trial& trial = same(AttackClass::files, std::move(name), std::move(rows), std::move(attack), {"create", place.file("new")});
+    Trial& trial = on_path(AttackClass::files, std::move(name), std::move(rows), std::move(attack), "create", place.file("new"));
     place.directory->remove_file("new");
     trial.arrived = [&place] {
       const bool there = place.directory->has("new");
@@ -220,7 +233,7 @@ class Builder {
     for (const auto& [name, words, row, attack] : {std::tuple("symbolic-link", "symlink", 30, "read your file through a symbolic link in the workspace"),
                                                    std::tuple("hard-link", "hard-link", 31, "read your file through a hard link in the workspace")}) {
       Control control = s_.outside.control({words, target, place.file(name)});
-      add(AttackClass::files, name, {row}, attack, std::move(control), {words, target, s_.directory() + "/" + name}).allowed_by = shown({target});
+      add(AttackClass::files, name, {row}, attack, std::move(control), {words, s_.shown_inside(target), s_.directory() + "/" + name}).allowed_by = shown({target});
     }
     if (!s_.own_workspace) return;
     const Control planted = s_.outside.control({"symlink", target, here.file("workspace/planted")});
@@ -229,34 +242,63 @@ class Builder {
   }
 
   void state() {
-    const auto directory = host::StateDirectory::likely_path();
+    const auto opened = host::StateDirectory::open();
+    const auto directory = opened ? opened->path() : host::StateDirectory::likely_path();
     const auto file = directory + "/.sandy-verify-" + s_.nonce;
-    Trial& trial = same(AttackClass::files, "state-directory", {18, 36}, "write where Sandy keeps its state", {"create", file});
+    Trial& trial = on_path(AttackClass::files, "state-directory", {18, 36}, "write where Sandy keeps its state", "create", file);
     ::unlink(file.c_str());
     trial.arrived = [file] { return ::access(file.c_str(), F_OK) == 0 && ::unlink(file.c_str()) == 0; };
-    same(AttackClass::files, "state-listing", {18}, "list what Sandy keeps", {"list", directory});
+    on_path(AttackClass::files, "state-listing", {18}, "list what Sandy keeps", "list", directory);
   }
 
   void programs() {
-    Words words{"change"};
+    Words paths;
     for (const char* const name : {"sandy", "sandy-launch", "sandy-agent", "sandy-proxy", "sandy-attack"}) {
-      if (const auto path = host::own_program(name)) words.push_back(*path);
+      if (const auto path = host::own_program(name)) paths.push_back(*path);
     }
-    Control control = s_.outside.control(words);
-    const Words paths(words.begin() + 1, words.end());
-    words.emplace_back(plan::kAgentPath);
-    words.emplace_back("/proc/1/exe");
-    add(AttackClass::files, "programs", {34, 36}, "change Sandy's own programs", std::move(control), words).allowed_by = shown(paths, true);
+    Words outside{"change"}, inside{"change"};
+    outside.insert(outside.end(), paths.begin(), paths.end());
+    for (const auto& path : paths) {
+      for (auto& one : s_.inside(path)) inside.push_back(std::move(one));
+    }
+    inside.emplace_back(plan::kAgentPath);
+    inside.emplace_back("/proc/1/exe");
+    add(AttackClass::files, "programs", {34, 36}, "change Sandy's own programs", s_.outside.control(outside), inside).allowed_by = shown(paths, true);
+    named_policies();
+  }
+
+  // A policy of somebody else's by a name that the next start may be given.
+  void named_policies() {
+    const std::string file = "/.sandy-verify-" + s_.nonce;
+    Control control{false, "you can't make one outside either"};
+    Words inside{"create"}, made;
+    for (const auto& directory : host::policy_directories()) {
+      for (auto& one : s_.inside(directory)) inside.push_back(one + file);
+      if (::access(directory.c_str(), W_OK) != 0) continue;
+      control.worked = true;
+      made.push_back(directory + file);
+    }
+    Trial& trial = add(AttackClass::files, "policies", {36}, "make a policy that has a name", std::move(control), std::move(inside));
+    trial.arrived = [made] { return std::ranges::count_if(made, [](const auto& path) { return ::unlink(path.c_str()) == 0; }) > 0; };
+    trial.allowed_by = shown(made, true);
   }
 
   void denied() {
-    constexpr std::size_t kMost = 16;
     std::size_t number = 0;
     for (const auto& rule : s_.policy.filesystem.rules) {
-      if (rule.access != policy::Access::deny || number == kMost) continue;
-      ++number;
-      same(AttackClass::files, "denied-" + std::to_string(number), {33}, "read what the policy denies: " + verify::shown(rule.path), {"read-or-list", rule.path});
+      if (rule.access != policy::Access::deny) continue;
+      if (++number > kMostDenied) continue;
+      // What another rule shows below it is none of what is denied.
+      Words left_out;
+      for (const auto& other : s_.policy.filesystem.rules) {
+        if (other.access == policy::Access::deny || other.path.size() <= rule.path.size() + 1 || !policy::is_within(other.path, rule.path)) continue;
+        const auto rest = other.path.substr(rule.path.size() + 1);
+        left_out.push_back("-" + rest.substr(0, rest.find('/')));
+      }
+      on_path(AttackClass::files, "denied-" + std::to_string(number), {33}, "read what the policy denies: " + verify::shown(rule.path), "read-or-list", rule.path, left_out);
     }
+    if (number <= kMostDenied) return;
+    add(AttackClass::files, "denied-rest", {33}, "read what the policy denies besides", {false, std::to_string(number - kMostDenied) + " more rules are not tried"}, {"read", "/nonexistent"});
   }
 
   // In a directory of ours on either side.
@@ -298,18 +340,25 @@ class Builder {
     secret_variables();
   }
 
-  // Those of the caller that may hold secrets, by their names.
+  // Those of the caller that may hold secrets, by their names; so many in one message.
   void secret_variables() {
-    Words words{"variables"};
-    for (char** entry = environ; *entry != nullptr && words.size() < 200; ++entry) {
+    constexpr std::size_t kAtOnce = 200;
+    std::vector<Words> all(1, Words{"variables"});
+    for (char** entry = environ; *entry != nullptr; ++entry) {
       const std::string_view text = *entry;
       const auto name = text.substr(0, text.find('='));
-      if (name != kSecretVariable && may_be_secret(name) && text.size() > name.size() + 1) words.emplace_back(name);
+      if (name == kSecretVariable || text.size() <= name.size() + 1 || !may_be_secret(name)) continue;
+      if (all.back().size() > kAtOnce) all.push_back({"variables"});
+      all.back().emplace_back(name);
     }
+    for (std::size_t i = 0; i < all.size(); ++i) secret_variables(i == 0 ? "secret-variables" : "secret-variables-" + std::to_string(i + 1), std::move(all[i]));
+  }
+
+  void secret_variables(std::string name, Words words) {
     Control control{false, "your environment has no variable with a name like a secret's"};
     if (words.size() > 1) control = s_.outside.control(words);
     if (words.size() == 1) words.emplace_back("-");
-    Trial& trial = add(AttackClass::processes, "secret-variables", {45}, "read variables of yours with names like a secret's", std::move(control), words);
+    Trial& trial = add(AttackClass::processes, std::move(name), {45}, "read variables of yours with names like a secret's", std::move(control), words);
     // A variable of that name with another value is none of the caller's.
     auto passed = std::make_shared<std::string>();
     trial.look = [passed](const wire::Json& /*end*/, Inside& inside) {
@@ -320,11 +369,11 @@ class Builder {
         rest.remove_prefix(std::min(item.size() + 1, rest.size()));
         const auto equals = item.find('=');
         if (equals == std::string_view::npos) continue;
-        const std::string name(item.substr(0, equals));
-        const char* const value = std::getenv(name.c_str());
+        const std::string key(item.substr(0, equals));
+        const char* const value = std::getenv(key.c_str());
         if (value == nullptr || std::to_string(digest(value)) != item.substr(equals + 1)) continue;
         inside.arrived = true;
-        *passed = name;
+        *passed = key;
       }
       inside.report = {AttemptReport::Word::refused, "they have values of the sandbox's own"};
     };

@@ -53,6 +53,11 @@ class Verification {
 
   // All of it that is on this machine is removed, also from the workspace, and then this process ends.
   asio::awaitable<void> end_early(int status) {
+    asio::steady_timer timer(io_);
+    for (int turn = 0; starting_ && turn < 500; ++turn) {
+      timer.expires_after(std::chrono::milliseconds(20));
+      co_await timer.async_wait(asio::use_awaitable);
+    }
     const auto attacked = attacked_;
     if (attacked) co_await attacked->close();
     canaries_.reset();
@@ -84,6 +89,16 @@ class Verification {
   }
 
  private:
+  // attacked_, which an early end closes.
+  asio::awaitable<Result<void>> start(session::PlannedSandbox planned) {
+    starting_ = true;
+    auto started = co_await Sandboxed::start(io_.get_executor(), std::move(planned), program_bytes_, nonce_);
+    starting_ = false;
+    if (!started) co_return std::unexpected(started.error());
+    attacked_ = std::move(*started);
+    co_return Result<void>();
+  }
+
   bool wants(AttackClass attack_class) const { return options_.classes.contains(attack_class); }
 
   Setting setting(const policy::PolicyFields& policy, const plan::SandboxPlan& plan) {
@@ -102,9 +117,8 @@ class Verification {
       all.insert(all.begin(), std::make_move_iterator(network.begin()), std::make_move_iterator(network.end()));
     }
     const std::string mounts = own_mounts();
-    auto started = co_await Sandboxed::start(io_.get_executor(), std::move(*planned), program_bytes_, nonce_);
+    auto started = co_await start(std::move(*planned));
     if (!started) co_return std::unexpected(started.error());
-    attacked_ = *started;
     Sandboxed& sandbox = *attacked_;
     co_await attempt_all(all, sandbox, out);
     Control daemon;
@@ -136,7 +150,7 @@ class Verification {
     }
     const plan::SandboxPlan plan = planned->plan;
     Setting setting = this->setting(policy->fields(), plan);
-    auto started = co_await Sandboxed::start(io_.get_executor(), std::move(*planned), program_bytes_, nonce_);
+    auto started = co_await start(std::move(*planned));
     if (!started) {
       const Control none{false, started.error().text()};
       for (const auto& trial : allowlist_trials(setting, none)) {
@@ -144,7 +158,6 @@ class Verification {
       }
       co_return;
     }
-    attacked_ = *started;
     Sandboxed& sandbox = *attacked_;
     const Inside reached = co_await sandbox.attempt(allowed_connection(setting));
     Control control{canaries_->allowed && canaries_->allowed->visited(), "what is listed is not reached either: "};
@@ -176,6 +189,7 @@ class Verification {
   asio::io_context& io_;
   std::optional<Canaries> canaries_;
   std::shared_ptr<Sandboxed> attacked_;  // now
+  bool starting_ = false;                // one
 };
 
 }  // namespace
@@ -190,8 +204,9 @@ Result<Report> verify(Options options) {
   if (!bytes) return std::unexpected(bytes.error());
   // Never destroyed: it is stopped with work in it, and the thread that removes directories gives back its hold on it at a time of its own.
   static asio::io_context& io = *new asio::io_context(1);
-  Verification verification(std::move(options), std::move(*program), std::move(*bytes), std::move(*nonce), io);
+  // Before anything is made that has to be removed.
   asio::signal_set signals(io, SIGINT, SIGTERM, SIGHUP);
+  Verification verification(std::move(options), std::move(*program), std::move(*bytes), std::move(*nonce), io);
   signals.async_wait([&](const boost::system::error_code& error, int number) {
     if (!error) asio::co_spawn(io, verification.end_early(128 + number), asio::detached);
   });

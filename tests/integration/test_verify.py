@@ -159,6 +159,46 @@ def test_weakened_the_home_directory(verify: Verify, home: pathlib.Path) -> None
     assert failed(attacks) == wanted - {"write-home", "upload-link"}
 
 
+def test_weakened_where_it_has_another_name_inside(verify: Verify, home: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    # A policy file's workspace is at /workspace, where the host's paths mean nothing.
+    file = tmp_path / "broad.json"
+    file.write_text(json.dumps({"version": 1, "filesystem": {"workspace": {"path": str(home)}, "unsafe_broad_workspace": True}}))
+    attacks = verify("--policy", file, "--class", "files", "--class", "sockets", "--class", "host-side", status=1)
+    assert {"read-home", "write-home", "later-home", "symbolic-link", "download-link"} <= failed(attacks)
+    assert all(str(home) in attacks[name]["allowed_by"] for name in failed(attacks))
+
+
+def test_what_is_denied_is_tried_where_it_is_inside(verify: Verify, tmp_path: pathlib.Path) -> None:
+    project = tmp_path / "project"
+    for name in ("private/shown", "only/shown"):
+        (project / name).mkdir(parents=True)
+    (project / "private/key").write_text("private")
+    (project / "only/shown/it").write_text("public")
+    policy = project / "policy.json"
+    filesystem: dict[str, Any] = {"workspace": {"path": str(project)}, "deny": [str(project / "private"), str(project / "only")], "read": [str(project / "only/shown")]}
+    policy.write_text(json.dumps({"version": 1, "filesystem": filesystem}))
+    attacks = verify("--policy", policy, "--class", "files")
+    # Not "no such file": they are there, and refused.
+    assert attacks["denied-2"]["verdict"] == "pass" and attacks["denied-2"]["detail"] == "refused: EACCES", attacks["denied-2"]
+    assert attacks["policy-file"]["detail"] == "refused: EROFS"
+    # What a rule shows below is no find, and nothing else is there.
+    assert attacks["denied-1"]["verdict"] == "untried"
+
+
+def test_a_home_that_is_the_directory_for_temporary_files(verify: Verify) -> None:
+    verify("--class", "files", env={"HOME": "/tmp"})
+
+
+def test_names_of_secrets_in_any_spelling_and_number(verify: Verify, tmp_path: pathlib.Path) -> None:
+    many = {f"A{number}_KEY": "x" for number in range(210)}
+    names = ["openai_api_key", "GH_PAT", "BORG_PASSPHRASE", "ZZ_TOKEN"]
+    file = tmp_path / "passing.json"
+    for name in names:
+        file.write_text(json.dumps({"version": 1, "environment": {"pass": [name]}}))
+        attacks = verify("--policy", file, "--class", "processes", status=1, env=many | {name: "hunter2"})
+        assert {attacks[one]["allowed_by"] for one in failed(attacks)} == {f"environment.pass {name}"}
+
+
 def test_weakened_a_directory_of_sockets(verify: Verify, tmp_path: pathlib.Path) -> None:
     runtime = tmp_path / "run"
     runtime.mkdir(mode=0o700)
