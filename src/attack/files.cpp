@@ -13,17 +13,21 @@
 namespace sandy::attack {
 namespace {
 
+// Reports what a file begins with; returns an error where nothing can be read.
+int read_one(const char* path) {
+  const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  char content[256];
+  const ssize_t size = fd < 0 ? -1 : read(fd, content, sizeof content);
+  if (size > 0) done(content, static_cast<size_t>(size));
+  const int error = size == 0 ? ENODATA : errno;
+  if (fd >= 0) close(fd);
+  return error;
+}
+
 // read PATH...: the beginning of the first that can be read.
 void read_file(char** paths) {
   int error = ENOENT;
-  for (; *paths != nullptr; ++paths) {
-    const int fd = open(*paths, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    char content[256];
-    const ssize_t size = fd < 0 ? -1 : read(fd, content, sizeof content);
-    if (size > 0) done(content, static_cast<size_t>(size));
-    error = size == 0 ? ENODATA : errno;
-    if (fd >= 0) close(fd);
-  }
+  for (; *paths != nullptr; ++paths) error = read_one(*paths);
   refused(error);
 }
 
@@ -54,14 +58,7 @@ void read_or_list(char** arguments) {
     if (**path == '-') continue;
     DIR* const directory = opendir(*path);
     if (directory == nullptr) {
-      error = errno;
-      if (error != ENOTDIR) continue;
-      const int fd = open(*path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-      char content[256];
-      const ssize_t size = fd < 0 ? -1 : read(fd, content, sizeof content);
-      if (size > 0) done(content, static_cast<size_t>(size));
-      error = size == 0 ? ENODATA : errno;
-      if (fd >= 0) close(fd);
+      error = errno == ENOTDIR ? read_one(*path) : errno;
       continue;
     }
     error = ENODATA;
