@@ -65,6 +65,7 @@ mkdir -p "$results"
 log_dir=$results
 . packaging/steps.sh
 . packaging/dependencies/install.sh
+. tests/passes.sh
 
 user=sandy-test # of the suites, when started as root
 made_user= copied=
@@ -209,14 +210,6 @@ without_bwrap() {
   plainly "$@"
 }
 
-# says WANTED COMMAND...: the command prints it.
-says() {
-  local wanted=$1 out
-  shift
-  out=$("$@" 2>&1) || true
-  [[ $out == *"$wanted"* ]] || { printf 'wanted: %s\nsaid: %s\n' "$wanted" "$out"; return 1; }
-}
-
 run_wheel() {
   local work=$junit/wheel pip=(-m pip install --disable-pip-version-check --no-input --no-index --no-deps) places
   plainly rm -rf "$work"
@@ -346,7 +339,7 @@ fi
 
 if [ -n "$guests_job" ]; then
   [ -n "$_tty" ] || note "Guests"
-  follow "Guests" "$guests_job" "$log_dir/guests.log" || exit 1
+  follow "Guests" "$guests_job" "$log_dir/guests.log" || note "The suite vm tries once more to make them."
 fi
 
 # What the test user writes.

@@ -150,7 +150,7 @@ int main(int argc, char** argv) {
     return sandy::cli::has_status_of_command(first) ? sandy::cli::kCouldNotStart : sandy::cli::kUsage;
   } catch (const std::exception& error) {
     // Asio throws where it can't have its own descriptors.
-    std::fprintf(stderr, "sandy: %s: %s\nhint: raise the limits that it was started with (ulimit -a)\n", std::string(first).c_str(), error.what());
+    std::fprintf(stderr, "sandy: %s: %s\nhint: where descriptors or memory ran out, raise that limit (ulimit -a)\n", std::string(first).c_str(), error.what());
     return sandy::cli::kCouldNotStart;
   }
   sandy::host::end_last_orphans(std::chrono::seconds(2));

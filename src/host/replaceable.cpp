@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 #include <string_view>
+#include <utility>
 
 #include "host/path_resolver.h"
 #include "host/proc_text.h"
@@ -25,7 +27,7 @@ bool is_unseen_administrator(uid_t owner, std::string_view path) {
 }
 
 // Where each user has a group of their own with the same name (Debian's adduser, useradd), files are often writable for it (umask 002).
-bool is_group_of_one(gid_t group, uid_t user) {
+bool find_group_of_one(gid_t group, uid_t user) {
   const passwd* who = ::getpwuid(user);
   if (who == nullptr) return false;
   const std::string name = who->pw_name;
@@ -42,8 +44,18 @@ bool is_group_of_one(gid_t group, uid_t user) {
   return alone;
 }
 
-// With one, the mode's group bits are the most that anybody gets of it (acl(5)), and say nothing of the group.
-bool has_access_list(const std::string& path) { return ::lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) >= 0; }
+// Asked for each directory above each program, at each start.
+bool is_group_of_one(gid_t group, uid_t user) {
+  static std::map<std::pair<gid_t, uid_t>, bool> known;
+  const auto [at, is_new] = known.try_emplace({group, user});
+  if (is_new) at->second = find_group_of_one(group, user);
+  return at->second;
+}
+
+// With one, the mode's group bits are the most that anybody gets of it (acl(5)), and say nothing of the group. What can't be known counts as one.
+bool may_have_access_list(const std::string& path) {
+  return ::lgetxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) >= 0 || (errno != ENODATA && errno != ENOTSUP);
+}
 
 std::string fault_up_to_root(std::string path, const std::vector<uid_t>& owners) {
   while (true) {
@@ -65,7 +77,7 @@ std::string changeable_by_others(const std::string& path, const struct stat& sta
   if (S_ISLNK(status.st_mode)) return {};  // its mode means nothing
   // In a sticky directory nobody can replace what is another's.
   const bool sticky = S_ISDIR(status.st_mode) && (status.st_mode & S_ISVTX) != 0;
-  const bool shared = (status.st_mode & S_IWOTH) != 0 || ((status.st_mode & S_IWGRP) != 0 && (has_access_list(path) || !is_group_of_one(status.st_gid, status.st_uid)));
+  const bool shared = (status.st_mode & S_IWOTH) != 0 || ((status.st_mode & S_IWGRP) != 0 && (may_have_access_list(path) || !is_group_of_one(status.st_gid, status.st_uid)));
   return shared && !sticky ? printable(path) + " can be written to by others" : std::string();
 }
 
@@ -77,7 +89,7 @@ std::string replaceable_by_others(const std::string& path, const std::vector<uid
     if (std::string found = fault_up_to_root(link.path, owners); !found.empty()) return found;
   }
   for (const std::string& directory : resolved->passed) {
-    if (std::string found = fault_up_to_root(directory.empty() ? "/" : directory, owners); !found.empty()) return found;
+    if (std::string found = fault_up_to_root(directory, owners); !found.empty()) return found;
   }
   return fault_up_to_root(resolved->canonical, owners);
 }

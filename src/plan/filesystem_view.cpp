@@ -148,7 +148,9 @@ class View {
 
   // By its name, a policy that commands put there would go before the one that is meant.
   Result<void> keep_policies(const HostPath& policies) {
-    if (auto led = check_way(policies); !led) return led;
+    if (!policy_.filesystem.unsafe_broad_workspace) {
+      if (auto led = check_way(policies); !led) return led;
+    }
     for (const std::string& dest : writable_places(policies)) {
       if (policies.type == FileType::directory) {
         entries_.add_path(dest, Access::read, policies, "what decides the next start");
@@ -166,7 +168,6 @@ class View {
 
   // As for rules (resolved_paths.h): a link that commands can replace would lead the next start to what is theirs.
   Result<void> check_way(const HostPath& path) const {
-    if (policy_.filesystem.unsafe_broad_workspace) return {};
     for (const Symlink& link : path.links) {
       const auto places = writable_places({.canonical = link.path, .type = FileType::file});
       if (places.empty()) continue;

@@ -4,7 +4,6 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "host/proc_text.h"
-#include "host/state_directory.h"
 #include "verify/host_processes.h"
 #include "verify/special_trials.h"
 
@@ -92,8 +91,7 @@ std::vector<Finding> survivors(Setting& setting, const Control& daemon, const st
 
   Inside rest;
   rest.report = {AttemptReport::Word::refused, "no mount and no directory of its is left"};
-  const auto opened = host::StateDirectory::open();
-  const std::string state = opened ? opened->path() : host::StateDirectory::likely_path();
+  const std::string& state = setting.state_directory;
   const auto directory = state + "/sandbox-" + id;
   const bool has_directory = ::access(directory.c_str(), F_OK) == 0;
   // Others mount things too.

@@ -33,6 +33,7 @@ struct Setting {
   Canaries& canaries;
   const Outside& outside;
   std::string nonce, home, policy_file;
+  std::string state_directory;        // Sandy's own on this machine
   bool own_workspace = false;         // the workspace is one of ours, beside which a secret is
   std::set<AttackClass> classes;
 

@@ -5,7 +5,6 @@
 
 #include "host/named_policy.h"
 #include "host/programs.h"
-#include "host/state_directory.h"
 #include "policy/paths.h"
 #include "verify/explain.h"
 #include "verify/secret_names.h"
@@ -242,13 +241,11 @@ class Builder {
   }
 
   void state() {
-    const auto opened = host::StateDirectory::open();
-    const auto directory = opened ? opened->path() : host::StateDirectory::likely_path();
-    const auto file = directory + "/.sandy-verify-" + s_.nonce;
+    const auto file = s_.state_directory + "/.sandy-verify-" + s_.nonce;
     Trial& trial = on_path(AttackClass::files, "state-directory", {18, 36}, "write where Sandy keeps its state", "create", file);
     ::unlink(file.c_str());
     trial.arrived = [file] { return ::access(file.c_str(), F_OK) == 0 && ::unlink(file.c_str()) == 0; };
-    on_path(AttackClass::files, "state-listing", {18}, "list what Sandy keeps", "list", directory);
+    on_path(AttackClass::files, "state-listing", {18}, "list what Sandy keeps", "list", s_.state_directory);
   }
 
   void programs() {
@@ -274,7 +271,8 @@ class Builder {
     Words inside{"create"}, made;
     for (const auto& directory : host::policy_directories()) {
       for (auto& one : s_.inside(directory)) inside.push_back(one + file);
-      if (::access(directory.c_str(), W_OK) != 0) continue;
+      if (!s_.outside.control({"create", directory + file}).worked) continue;
+      ::unlink((directory + file).c_str());
       control.worked = true;
       made.push_back(directory + file);
     }

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "host/programs.h"
+#include "host/state_directory.h"
 #include "session/network.h"
 #include "session/planning.h"
 #include "verify/special_trials.h"
@@ -66,6 +67,9 @@ class Verification {
 
   asio::awaitable<Result<std::vector<Finding>>> run(std::vector<std::string>& degraded) {
     std::vector<Finding> out;
+    const auto state = host::StateDirectory::open();
+    if (!state) co_return std::unexpected(state.error());
+    state_directory_ = state->path();
     options_.draft.limits.wall_time.reset();
     options_.draft.network.publish.clear();
     if (!options_.names_workspace) {
@@ -102,7 +106,7 @@ class Verification {
   bool wants(AttackClass attack_class) const { return options_.classes.contains(attack_class); }
 
   Setting setting(const policy::PolicyFields& policy, const plan::SandboxPlan& plan) {
-    return {policy, plan, *canaries_, outside_, nonce_, home_, options_.policy_file, !options_.names_workspace, options_.classes};
+    return {policy, plan, *canaries_, outside_, nonce_, home_, options_.policy_file, state_directory_, !options_.names_workspace, options_.classes};
   }
 
   asio::awaitable<Result<void>> attack_as_it_is(const policy::SandboxPolicy& policy, std::vector<Finding>& out) {
@@ -184,7 +188,7 @@ class Verification {
   }
 
   Options options_;
-  std::string program_bytes_, nonce_, home_;
+  std::string program_bytes_, nonce_, home_, state_directory_;
   Outside outside_;
   asio::io_context& io_;
   std::optional<Canaries> canaries_;

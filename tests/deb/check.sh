@@ -34,7 +34,7 @@ unshare --mount --pid --fork --kill-child --propagation private bash -euc '
   mount -t tmpfs -o mode=1777 tmpfs "$1/root/tmp"
   mkdir "$1/root/tmp/packages"
   cp "$1"/packages/*.deb "$1/root/tmp/packages/"
-  cp "$2" "$1/root/tmp/within.sh"
+  cp "$2/within.sh" "$2/../passes.sh" "$1/root/tmp/"
   cd "$1/root"
   pivot_root . .host
   cd /
@@ -43,7 +43,7 @@ unshare --mount --pid --fork --kill-child --propagation private bash -euc '
   rmdir /.host
   exec env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
     bash /tmp/within.sh "$3" "$4"
-' bash "$layer" "$here/within.sh" "$user" "$version" || status=$?
+' bash "$layer" "$here" "$user" "$version" || status=$?
 
 # What the layer has now is what an installation and a purge have changed. dpkg keeps its books, and others keep theirs of what dpkg did.
 left=$(cd "$layer/upper" && find . \( -path ./var/lib/dpkg -o -path ./var/log -o -path ./var/cache -o -path ./var/lib/systemd \) -prune -o ! -type d -print)

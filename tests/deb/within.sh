@@ -1,30 +1,12 @@
 # What check.sh runs in the layer: usage: within.sh USER VERSION
 set -euo pipefail
+. /tmp/passes.sh
 user=$1 version=$2
-count=0
 home=/tmp/home
 install -d -o "$user" -m 700 "$home"
 
-# passes WHAT COMMAND...
-passes() {
-  local what=$1 out
-  shift
-  if out=$("$@" 2>&1); then
-    echo "ok: $what"
-    count=$((count + 1))
-  else
-    printf 'FAILED: %s\n%s\n' "$what" "$out"
-    exit 1
-  fi
-}
 as_user() {
   (cd "$home" && setpriv --reuid "$user" --regid "$user" --init-groups env -i PATH=/usr/local/bin:/usr/bin:/bin LC_ALL=C.UTF-8 HOME="$home" "$@")
-}
-says() {
-  local wanted=$1 out
-  shift
-  out=$("$@" 2>&1) || true
-  [[ $out == *"$wanted"* ]] || { printf 'said: %s\n' "$out"; return 1; }
 }
 all_there() {
   local path

@@ -3,21 +3,12 @@
 // credit. Whatever comes, what was passed on and not given back stays bounded.
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "broken.h"
 #include "session/event_gate.h"
-
-namespace {
-
-[[noreturn]] void broken(const char* property) {
-  std::fprintf(stderr, "broken: %s\n", property);
-  std::abort();
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace sandy;

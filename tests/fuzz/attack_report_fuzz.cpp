@@ -3,23 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/error.h"
+#include "broken.h"
 #include "verify/judge.h"
 #include "verify/report.h"
-
-namespace {
-
-[[noreturn]] void broken(const char* property) {
-  std::fprintf(stderr, "broken: %s\n", property);
-  std::abort();
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace sandy::verify;

@@ -3,21 +3,11 @@
 // A query from the network: whatever it is, there is an answer of bounded size or none, and never to an answer. What is accepted is repeated to the letter, and
 // an answer to it is no query.
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 
+#include "broken.h"
 #include "proxy/dns_message.h"
 
 using namespace sandy::proxy;
-
-namespace {
-
-[[noreturn]] void broken(const char* what) {
-  std::fprintf(stderr, "dns_message: %s\n", what);
-  std::abort();
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span<const std::uint8_t> message(data, size);

@@ -4,21 +4,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "agent/files/edit.h"
 #include "agent/files/utf8.h"
+#include "broken.h"
 
 namespace {
 
 using namespace sandy::files;
-
-[[noreturn]] void broken(const char* property) {
-  std::fprintf(stderr, "broken: %s\n", property);
-  std::abort();
-}
 
 std::size_t bare_newlines(const std::string& text) {
   std::size_t count = 0;

@@ -4,22 +4,16 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "agent/files/glob_match.h"
+#include "broken.h"
 
 namespace {
 
 using namespace sandy::files;
-
-[[noreturn]] void broken(const char* property) {
-  std::fprintf(stderr, "broken: %s\n", property);
-  std::abort();
-}
 
 std::vector<std::string_view> split(std::string_view text) {
   std::vector<std::string_view> out;

@@ -3,21 +3,11 @@
 // The start of a connection that may be HTTP. A head ends at the same place however much is behind it; what is accepted names one host, and written again in its plainest
 // form means the same.
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 
+#include "broken.h"
 #include "proxy/http_head.h"
 
 using namespace sandy::proxy;
-
-namespace {
-
-[[noreturn]] void broken(const char* what) {
-  std::fprintf(stderr, "http_head: %s\n", what);
-  std::abort();
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);

@@ -3,24 +3,14 @@
 // A rule, and after a newline a name that somebody asks for. A rule that is accepted has one spelling, which means the same; a name has one form; and an
 // allowlist with that rule alone allows nothing but what the rule names.
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string_view>
 
+#include "broken.h"
 #include "policy/host_name.h"
 #include "policy/network_rule.h"
 #include "proxy/allowlist.h"
 
 using namespace sandy;
-
-namespace {
-
-[[noreturn]] void broken(const char* what) {
-  std::fprintf(stderr, "network_rule: %s\n", what);
-  std::abort();
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

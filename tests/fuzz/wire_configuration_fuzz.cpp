@@ -2,21 +2,11 @@
 // The agent's configuration: HEADER NUL PAYLOAD. What is accepted is written as a frame that gives the same again.
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "broken.h"
 #include "session/wire/configuration.h"
-
-namespace {
-
-[[noreturn]] void broken(const char* property) {
-  std::fprintf(stderr, "broken: %s\n", property);
-  std::abort();
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace sandy::wire;

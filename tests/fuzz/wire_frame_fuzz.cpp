@@ -3,21 +3,15 @@
 // the payload, and it is read the same again after it was written.
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "broken.h"
 #include "session/wire/frame.h"
 
 namespace {
 
 using namespace sandy;
-
-[[noreturn]] void broken(const char* property) {
-  std::fprintf(stderr, "broken: %s\n", property);
-  std::abort();
-}
 
 std::size_t depth_of(const wire::Json& value) {
   std::size_t deepest = 0;

@@ -12,7 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support import Cli, wait_until
+from rig import Rig
+from rig.net import Net
+from support import USUAL_PATH, Cli, host, wait_until
+
+pytest_plugins = ["rig.fixtures"]
 
 CLASSES = ["network", "sockets", "syscalls", "files", "processes", "host-side", "limits"]
 ROOT = os.geteuid() == 0
@@ -253,6 +257,25 @@ def test_weakened_the_network(verify: Verify) -> None:
     assert attacks["dns-tunnel"]["allowed_by"].endswith("*.example.com") and "169.254.169.254" in attacks["list-metadata"]["allowed_by"]
 
 
+def test_weakened_what_names_stand_for(verify: Verify, home: pathlib.Path) -> None:
+    own = home / ".config/sandy/policies"
+    own.mkdir(parents=True)
+    attacks = verify("--write", own.parent, "--class", "files")
+    assert attacks["policies"]["verdict"] == "pass"
+    # A rule that names the directory is consent.
+    attacks = verify("--write", own, "--class", "files", status=1)
+    assert failed(attacks) == {"policies"} and attacks["policies"]["allowed_by"] == f"--write {own}"
+    assert os.listdir(own) == []
+
+
+def test_a_name_that_was_asked_for_is_out(net: Net, rig: Rig, verify: Verify, tmp_path: pathlib.Path) -> None:
+    # The attack gets "no such name", which a server of names has said: it was asked.
+    file = tmp_path / "real.json"
+    file.write_text(json.dumps({"version": 1, "network": {"mode": "allowlist", "allow": ["*.example.com"], "dns_answers": "real"}}))
+    attacks = verify("--policy", file, "--class", "network", status=1, env=dict(net.env))
+    assert "dns-tunnel" in failed(attacks) and attacks["dns-tunnel"]["allowed_by"].endswith("*.example.com")
+
+
 def test_an_attack_program_that_does_not_work_passes_nothing(sandy: Cli, programs: pathlib.Path, open_directory: pathlib.Path, home: pathlib.Path, ws: pathlib.Path) -> None:
     # One that ends at once, says nothing, or says what it likes: what it should have shown is not shown.
     for script in ("exit 0", "kill -9 $$", "echo refused EPERM", "echo nonce refused EPERM"):
@@ -273,6 +296,24 @@ def test_ended_by_a_signal_it_leaves_nothing(sandy: Cli, home: pathlib.Path, ws:
     process.communicate(timeout=30)
     assert process.returncode == 128 + number
     assert os.listdir(ws) == [] and [name for name in os.listdir(home) if "sandy-verify" in name] == []
+
+
+@pytest.mark.parametrize("delay", [0.02, 0.05, 0.1, 0.2, 0.4])
+def test_ended_by_a_signal_at_any_time_it_leaves_nothing(sandy: Cli, home: pathlib.Path, ws: pathlib.Path, delay: float) -> None:
+    process = sandy.start("verify", "--workspace", ws)
+    time.sleep(delay)
+    process.send_signal(signal.SIGHUP)
+    process.communicate(timeout=30)
+    # Before it has made anything, the signal ends it.
+    assert process.returncode in (-signal.SIGHUP, 128 + signal.SIGHUP)
+    assert os.listdir(ws) == [] and [name for name in os.listdir(home) if "sandy-verify" in name] == []
+
+
+def test_few_descriptors(sandy: Cli, programs: pathlib.Path, home: pathlib.Path) -> None:
+    for most in (14, 18, 24):
+        got = host(f"ulimit -n {most}; exec {programs}/sandy verify", env={"HOME": str(home), "PATH": USUAL_PATH}, timeout=110)
+        assert got.status == 125 and "hint: " in got.error, got
+        assert [name for name in os.listdir(home) if "sandy-verify" in name] == []
 
 
 def test_what_a_killed_one_leaves_the_next_one_removes(sandy: Cli, verify: Verify, home: pathlib.Path) -> None:

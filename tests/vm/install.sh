@@ -5,7 +5,7 @@
 # usage: tests/vm/install.sh bookworm|trixie WHEEL PACKAGES      as root
 #
 # WHEEL: what packaging/build-wheel.sh made. PACKAGES: a directory with what packaging/build-deb.sh made (for this suite: --clean SUITE). PYTHON: an
-# interpreter with pip (default: python3), which fetches what the wheel's extras need, once, to build/vm/SUITE/wheels. About 8 minutes a guest.
+# interpreter with pip (default: python3), which fetches what the wheel's extras need, once, to build/vm/SUITE/wheels. About 5 minutes a guest.
 # Prints a line for each check; exit status 1 if any failed.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
@@ -25,7 +25,7 @@ trap 'rm -rf "$payload"' EXIT
 mkdir "$payload"/{wheels,packages}
 cp "$wheels"/*.whl "$wheel" "$payload/wheels/"
 cp "$packages"/*.deb "$payload/packages/"
-cp "$here"/install/* "$here/../../README.md" "$payload/"
+cp "$here"/install/* "$here/../passes.sh" "$here/../../README.md" "$payload/"
 
 status=0
 "$here/run.py" --suite "$suite" --timeout 1800 --share "$payload" -- ./user.sh || status=1

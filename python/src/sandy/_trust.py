@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import grp
 import os
 import pwd
@@ -95,8 +96,8 @@ def _may_group_write(path: Path, status: os.stat_result) -> bool:
     # With an access control list the group bits are the most that anybody gets of it (acl(5)), and say nothing of the group.
     try:
         listed = "system.posix_acl_access" in os.listxattr(path, follow_symlinks=False)
-    except OSError:
-        listed = False
+    except OSError as error:
+        listed = error.errno != errno.ENOTSUP  # what can't be known counts as one
     return listed or not _is_group_of_one(status.st_gid, status.st_uid)
 
 
