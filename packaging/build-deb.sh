@@ -78,6 +78,7 @@ in_clean_root() {
   mount -t proc proc "$root/proc"
   copy_sources "$root/build/sandy"
   chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive sh -euc '
+    printf "force-confdef\nforce-confold\n" >/etc/dpkg/dpkg.cfg.d/nobody-to-ask  # apt.conf.d has files of this machine
     apt-get -qq update
     apt-get -qq install --yes --no-install-recommends build-essential
     cd /build/sandy

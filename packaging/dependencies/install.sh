@@ -47,8 +47,9 @@ _apt_install() {
     echo "no package $line in this distribution's lists"
     return 1
   done
+  # A settings file that is there already stays: dpkg would ask, and nobody is there to answer.
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -o Dpkg::Use-Pty=0 \
-    -o DPkg::Lock::Timeout=120 "${names[@]}"
+    -o DPkg::Lock::Timeout=120 -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold "${names[@]}"
 }
 
 # install_packages LIST...: installs what is missing, or says what to do and fails.
