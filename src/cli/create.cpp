@@ -67,7 +67,8 @@ asio::awaitable<int> create(asio::io_context& io, Json header, std::string paylo
     co_return kCouldNotStart;
   }
   for (const auto& key : end->header.value("degraded", Json::array())) note("not enforced here: " + key.get<std::string>());
-  for (const auto& [port, host_port] : end->header.value("published", Json::object()).items()) note("port " + port + " of the sandbox is 127.0.0.1:" + host_port.dump());
+  const Json published = end->header.value("published", Json::object());
+  for (const auto& [port, host_port] : published.items()) note("port " + port + " of the sandbox is 127.0.0.1:" + host_port.dump());
   std::printf("%s\n", end->header.value("sandbox", "").c_str());
   co_return 0;
 }
