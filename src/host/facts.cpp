@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <initializer_list>
+#include <iterator>
 #include <string_view>
 
 #include "host/kept_socket.h"
 #include "host/path_resolver.h"
+#include "host/proc_text.h"
 #include "host/programs.h"
 #include "host/state_directory.h"
 #include "host/unix_sockets.h"
@@ -38,6 +41,19 @@ std::map<std::string, std::string> caller_environment() {
     if (equals != std::string_view::npos && equals > 0) out.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return out;
+}
+
+// The directories that the policy's own rules show.
+std::vector<std::string> shown_trees(const policy::PolicyFields& policy, const plan::HostFacts& facts) {
+  std::vector<std::string> trees;
+  const auto add = [&](const std::string& path) {
+    if (const auto& fact = facts.paths.at(path); fact.type == plan::FileType::directory) trees.push_back(fact.canonical);
+  };
+  if (policy.filesystem.workspace.mode == policy::WorkspaceMode::bind) add(policy.filesystem.workspace.path);
+  for (const auto& rule : policy.filesystem.rules) {
+    if (rule.access != policy::Access::deny) add(rule.path);
+  }
+  return trees;
 }
 
 }  // namespace
@@ -107,15 +123,29 @@ Result<void> add_policy_paths(const policy::PolicyFields& policy, plan::HostFact
   return {};
 }
 
+Result<void> add_kernel_trees(const policy::PolicyFields& policy, plan::HostFacts& facts) {
+  const auto trees = shown_trees(policy, facts);
+  if (trees.empty()) return {};
+  // The three also where a container has put something else there.
+  std::vector<std::string> mounts{"/proc", "/dev", "/sys"};
+  std::ifstream mountinfo("/proc/self/mountinfo");
+  const std::string text{std::istreambuf_iterator<char>(mountinfo), {}};
+  if (text.empty()) return fail("/proc/self/mountinfo", "can't be read, so what of the kernel's the policy would show isn't known", "mount a proc(5) at /proc");
+  for (auto& point : kernel_mounts(text)) mounts.push_back(std::move(point));
+  for (const auto& point : mounts) {
+    if (std::ranges::none_of(trees, [&](const std::string& tree) { return plan::is_below(point, tree); })) continue;
+    const auto is_above = [&](const plan::HostPath& tree) { return plan::is_at_or_below(point, tree.canonical); };
+    if (std::ranges::any_of(facts.kernel_trees, is_above)) continue;
+    // What the caller can't reach, commands can't either.
+    if (auto place = resolve_path(point); place && place->canonical == point) facts.kernel_trees.push_back(std::move(*place));
+  }
+  return {};
+}
+
 Result<void> add_sockets(const policy::PolicyFields& policy, plan::HostFacts& facts) {
-  std::vector<std::string> trees;
-  const auto add_tree = [&](const std::string& path) {
-    if (const auto it = facts.paths.find(path); it != facts.paths.end() && it->second.type == plan::FileType::directory) trees.push_back(it->second.canonical);
-  };
-  for (const auto& path : plan::system_paths()) add_tree(path);
-  if (policy.filesystem.workspace.mode == policy::WorkspaceMode::bind) add_tree(policy.filesystem.workspace.path);
-  for (const auto& rule : policy.filesystem.rules) {
-    if (rule.access != policy::Access::deny) add_tree(rule.path);
+  std::vector<std::string> trees = shown_trees(policy, facts);
+  for (const auto& path : plan::system_paths()) {
+    if (const auto& fact = facts.paths.at(path); fact.type == plan::FileType::directory) trees.push_back(fact.canonical);
   }
   auto sockets = bound_sockets(trees);
   if (!sockets) return std::unexpected(sockets.error());

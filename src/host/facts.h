@@ -19,6 +19,9 @@ Result<plan::HostFacts> host_facts();
 // Adds what this policy's own paths are.
 Result<void> add_policy_paths(const policy::PolicyFields& policy, plan::HostFacts& facts);
 
+// Adds the host's kernel file systems below the directories that this policy shows, wherever they are mounted. After add_policy_paths().
+Result<void> add_kernel_trees(const policy::PolicyFields& policy, plan::HostFacts& facts);
+
 // Adds the host's sockets below the directories that this policy or the default view shows. After add_policy_paths().
 Result<void> add_sockets(const policy::PolicyFields& policy, plan::HostFacts& facts);
 

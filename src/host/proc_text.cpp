@@ -37,6 +37,25 @@ std::string_view mount_point(std::string_view line) {
   return word;
 }
 
+// Blanks, newlines and backslashes in a mount point are octal: "\\040".
+std::string unescaped(std::string_view word) {
+  std::string out;
+  for (std::size_t i = 0; i < word.size(); ++i) {
+    unsigned byte = 0;
+    if (word[i] == '\\' && i + 3 < word.size() && std::from_chars(&word[i + 1], &word[i] + 4, byte, 8).ptr == &word[i] + 4) {
+      out += static_cast<char>(byte);
+      i += 3;
+    } else {
+      out += word[i];
+    }
+  }
+  return out;
+}
+
+constexpr std::array<std::string_view, 20> kKernelFileSystems{
+    "binfmt_misc", "bpf",  "cgroup", "cgroup2",    "configfs", "debugfs",    "devpts",    "devtmpfs", "efivarfs", "fusectl",
+    "mqueue",      "nfsd", "proc",   "pstore", "resctrl",  "rpc_pipefs", "securityfs", "selinuxfs", "sysfs",   "tracefs"};
+
 bool is_number(std::string_view word, int base) {
   return !word.empty() && std::ranges::all_of(word, [&](unsigned char c) { return base == 16 ? std::isxdigit(c) != 0 : is_digit(static_cast<char>(c)); });
 }
@@ -112,6 +131,21 @@ std::vector<std::string> mounts_below(std::string_view mountinfo, std::string_vi
     const auto point = mount_point(next_line(mountinfo));
     if (point.size() <= directory.size() + 1 || !point.starts_with(directory) || point[directory.size()] != '/') continue;
     if (std::ranges::find(out, point) == out.end()) out.emplace_back(point);
+  }
+  return out;
+}
+
+std::vector<std::string> kernel_mounts(std::string_view mountinfo) {
+  std::vector<std::string> out;
+  while (!mountinfo.empty()) {
+    const auto line = next_line(mountinfo);
+    const auto point = unescaped(mount_point(line));
+    const auto separator = line.find(" - ");  // between it and the mount point are optional fields, as many as there are
+    if (point.empty() || separator == std::string_view::npos) continue;
+    auto rest = line.substr(separator + 3);
+    const auto type = next_word(rest);
+    if (std::ranges::find(kKernelFileSystems, type) == kKernelFileSystems.end()) continue;
+    if (std::ranges::find(out, point) == out.end()) out.push_back(point);
   }
   return out;
 }

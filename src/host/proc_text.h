@@ -23,6 +23,10 @@ bool has_capability(std::string_view status, unsigned number);
 // Mount points below `directory` in a /proc/self/mountinfo (proc_pid_mountinfo(5)), each once, in its order.
 std::vector<std::string> mounts_below(std::string_view mountinfo, std::string_view directory);
 
+// Mount points, in a /proc/self/mountinfo, of file systems that are no files but the kernel's own state (proc, sysfs, cgroup2, devtmpfs, ...), each
+// once, in its order.
+std::vector<std::string> kernel_mounts(std::string_view mountinfo);
+
 // Whether mountinfo shows a mount at "/": in a chroot(2) to a plain directory there is none.
 bool has_root_mount(std::string_view mountinfo);
 

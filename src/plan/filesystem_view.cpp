@@ -47,9 +47,8 @@ class View {
   }
 
  private:
+  // One for each mount, also where two are of one path: bubblewrap closes a descriptor when it has mounted it.
   std::size_t add_slot(FdSlot slot) {
-    const auto same = std::ranges::find(plan_.slots, slot);
-    if (same != plan_.slots.end() && slot.kind == FdSlot::Kind::host_path) return static_cast<std::size_t>(same - plan_.slots.begin());
     plan_.slots.push_back(std::move(slot));
     return plan_.slots.size() - 1;
   }
@@ -125,6 +124,7 @@ class View {
       }
       entries_.add_path(host, rule.access, **path, rule.key);
     }
+    for (const auto& tree : facts_.kernel_trees) hide(tree);
     hide(facts_.state_dir);
     for (const auto& directory : facts_.socket_dirs) {
       if (auto shown = check_not_in(directory.canonical); !shown) return shown;
@@ -230,7 +230,7 @@ class View {
     return {};
   }
 
-  // A rule for a home directory must not show other sandboxes' private workspaces, nor where they listen.
+  // A rule for a home directory must not show other sandboxes' private workspaces, nor where they listen; one for "/" not the kernel's state.
   void hide(const HostPath& own) {
     const std::string& state = own.canonical;
     if (state.empty() || own.type == FileType::missing) return;

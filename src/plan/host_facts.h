@@ -50,6 +50,7 @@ struct HostFacts {
   std::map<std::string, HostPath> paths;   // by the path that was asked for: every one that the plan may need
   std::vector<std::string> etc_names;      // of the /etc entries that the default view has, those this host has
   HostPath state_dir;                      // Sandy's own: hidden where a rule would show it
+  std::vector<HostPath> kernel_trees;      // the host's /proc, /dev, /sys and the like, in what the policy shows: hidden there
   std::vector<HostPath> socket_dirs;       // where kept sandboxes listen, if it is in what the plan may show: hidden there
   std::vector<std::string> sockets;        // canonical paths of those that somebody is bound to, in what the plan may show; sorted
   std::vector<HostPath> policies;          // directories of those that have names: as those kept, and refused where a command could make one

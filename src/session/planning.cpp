@@ -168,6 +168,7 @@ Result<PlannedSandbox> plan_here(const policy::SandboxPolicy& policy, const std:
   if (!common) return std::unexpected(common.error());
   plan::HostFacts facts = *common;
   if (auto r = host::add_policy_paths(policy.fields(), facts); !r) return std::unexpected(r.error());
+  if (auto r = host::add_kernel_trees(policy.fields(), facts); !r) return std::unexpected(r.error());
   if (auto r = host::add_sockets(policy.fields(), facts); !r) return std::unexpected(r.error());
   std::vector<std::string> kept = host::parts_of_bubblewrap(facts.bwrap);
   kept.push_back(host::own_directory());

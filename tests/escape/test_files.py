@@ -497,6 +497,28 @@ def test_no_set_id_bits_on_roots_files(sandy: Cli, ws: pathlib.Path) -> None:
 
 
 @pytest.mark.root
+@pytest.mark.parametrize("option", ["--read", "--write"])
+def test_what_is_the_kernels_is_hidden_wherever_it_is_mounted(sandy: Cli, tmp_path: pathlib.Path, option: str) -> None:
+    root = tmp_path / "a chroot"
+    places = {"proc": root / "proc", "sysfs": root / "sys"}
+    mounted = []
+    for place in places.values():
+        place.mkdir(parents=True)
+    try:
+        for kind, place in places.items():
+            subprocess.run(["mount", "-t", kind, "-o", "ro", kind, place], check=True)
+            mounted.append(place)
+        look = f"cd '{root}' && echo there; ls proc sys; cat proc/1/cmdline sys/kernel/uevent_seqnum"
+        assert host(look).lines[0] == "there" and len(host(look).lines) > 20
+        got = sandy.sh(look, option, root)
+        assert got.lines == ["there"] and got.error.count("Permission denied") == 4, got.error
+        assert sandy.sh(f"ls '{places['proc']}' | head -n 1", "--read", places["proc"]).ok().lines == ["1"]  # by its own name it is asked for
+    finally:
+        for place in mounted:
+            subprocess.run(["umount", place], check=False)
+
+
+@pytest.mark.root
 @pytest.mark.parametrize("option", ["--read", "--workspace"])
 def test_what_the_host_mounts_later_does_not_come_along(sandy: Cli, tmp_path: pathlib.Path, option: str) -> None:
     # With shared propagation, as a host with systemd has it: a mount that comes later below a shown directory would not be read-only there.

@@ -191,6 +191,11 @@ Result<plan::HostFacts> FakeHost::facts(const policy::PolicyFields& policy) cons
   auto state = resolve(caller.state_dir);
   if (!state) return std::unexpected(state.error());
   out.state_dir = std::move(*state);
+  for (const char* tree : {"/proc", "/dev", "/sys"}) {
+    auto path = resolve(tree);
+    if (!path) return std::unexpected(path.error());
+    if (path->type != FileType::missing) out.kernel_trees.push_back(std::move(*path));
+  }
   return out;
 }
 

@@ -310,3 +310,33 @@ def test_b017_the_api_leaves_nothing(sandy: Cli, api: type) -> None:
         return leftovers(sandy) == before
 
     wait_until(cleaned, 12, "cleaning up after a killed client")
+
+
+def test_a_part_of_the_workspace_that_is_seen_in_two_places(sandy: Cli, ws: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    # Mounted twice, each time from a descriptor of its own: bubblewrap closes one when it has mounted it.
+    project = ws / "project"
+    (project / "sub").mkdir(parents=True)
+    (project / "sub/file").write_text("here\n")
+    policy = policy_file(tmp_path, workspace={"path": str(project)}, write=[str(ws)], read=[str(project / "sub")])
+    got = sandy.sh(f"cat sub/file {project}/sub/file; touch sub/new; touch {project}/sub/new; touch in-workspace {ws}/beside", "-p", policy).ok()
+    assert got.lines == ["here", "here"]
+    assert got.error.count("Read-only file system") == 2
+    assert os.listdir(project / "sub") == ["file"] and (project / "in-workspace").exists() and (ws / "beside").exists()
+
+
+@pytest.mark.parametrize("whole", ["workspace", "write", "read"])
+def test_the_whole_file_system_without_what_is_the_kernels(sandy: Cli, ws: pathlib.Path, tmp_path: pathlib.Path, whole: str) -> None:
+    (ws / "mine").write_text("mine\n")
+    if whole == "workspace":
+        policy, top = policy_file(tmp_path, workspace={"path": "/"}, unsafe_broad_workspace=True), "/workspace"
+    else:
+        own = {"path": str(ws), "mount": str(ws)}
+        policy, top = policy_file(tmp_path, workspace=own, **{whole: ["/"]}, unsafe_broad_workspace=whole == "write"), ""
+    got = sandy.sh(f"cat {top}{ws}/mine; echo changed >{top}{ws}/mine; for d in dev proc sys; do ls {top}/$d | wc -l; done; tr '\\0' '\\n' </proc/1/cmdline", "-p", policy)
+    assert (ws / "mine").read_text() == "changed\n"
+    assert got.lines[0] == "mine" and "sandy-agent" in got.text.split("\n", 4)[4], got.error  # process 1 is the sandbox's
+    shown = [int(count) for count in got.lines[1:4]]
+    if whole == "workspace":
+        assert shown == [0, 0, 0]
+    else:
+        assert 0 < shown[0] < 25 and shown[1] > 0 and shown[2] == 0  # a /dev and /proc of its own

@@ -76,6 +76,18 @@ constexpr const char* kMountinfo =
     "29 25 0:32 / /procession rw - tmpfs none rw\n"
     "30 26 0:5 /kcore /proc/kcore rw - tmpfs none rw\n";
 
+TEST(KernelMounts, AreKnownByTheirTypeWhereverTheyAre) {
+  EXPECT_THAT(kernel_mounts(kMountinfo), ElementsAre("/proc"));
+  EXPECT_THAT(kernel_mounts("1 0 0:5 / /srv/a\\040b\\134c rw shared:1 master:2 - proc none rw\n"
+                            "2 0 0:6 / /sys ro - sysfs sysfs rw\n"
+                            "3 0 0:6 /x /sys ro - sysfs sysfs rw\n"
+                            "4 0 0:7 / /srv/proc rw - tmpfs proc rw\n"
+                            "5 0 0:8 / /srv/end\\04 rw - cgroup2 none rw"),
+              ElementsAre("/srv/a b\\c", "/sys", "/srv/end\\04"));
+  EXPECT_THAT(kernel_mounts("1 0 0:5 / /x rw proc proc\n\n - proc\nbroken"), IsEmpty());
+  EXPECT_THAT(kernel_mounts(""), IsEmpty());
+}
+
 TEST(MountsBelow, NamesEachOnceAndNoNeighbours) {
   EXPECT_THAT(mounts_below(kMountinfo, "/proc"), ElementsAre("/proc/sys", "/proc/kcore"));
   EXPECT_THAT(mounts_below(kMountinfo, "/sys"), IsEmpty());
