@@ -16,16 +16,20 @@ std::string network_words(const proxy::Decision& decision) { return decision.all
 
 }  // namespace
 
-std::string shown_by(const policy::PolicyFields& policy, const std::vector<std::string>& paths, bool writing) {
+std::string shown_by(const policy::PolicyFields& policy, const std::vector<std::string>& paths, bool writing, const std::map<std::string, std::string>& targets) {
+  const auto target = [&](const std::string& written) -> const std::string& {
+    const auto it = targets.find(written);
+    return it == targets.end() ? written : it->second;
+  };
   for (const auto& path : paths) {
-    // Sorted, so the last that holds it is the most specific one.
-    const policy::PathRule* rule = nullptr;
+    const policy::PathRule* rule = nullptr;  // the most specific one
     for (const auto& candidate : policy.filesystem.rules) {
-      if (policy::is_within(path, candidate.path)) rule = &candidate;
+      const std::string& shown = target(candidate.path);
+      if (policy::is_within(path, shown) && (rule == nullptr || shown.size() >= target(rule->path).size())) rule = &candidate;
     }
     const auto& workspace = policy.filesystem.workspace;
-    const bool in_workspace = workspace.mode == policy::WorkspaceMode::bind && policy::is_within(path, workspace.path) &&
-                              (rule == nullptr || rule->path.size() < workspace.path.size());
+    const bool in_workspace = workspace.mode == policy::WorkspaceMode::bind && policy::is_within(path, target(workspace.path)) &&
+                              (rule == nullptr || target(rule->path).size() < target(workspace.path).size());
     if (in_workspace) return printable(workspace.path_key) + " " + printable(workspace.path);
     if (rule == nullptr || rule->access == policy::Access::deny || (writing && rule->access != policy::Access::write)) continue;
     return printable(rule->key) + " " + printable(rule->path);

@@ -1,6 +1,7 @@
 // What in a policy allows what an attack has done, for the person who wrote it. Pure. "" where nothing of it does, or that isn't known.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -8,8 +9,9 @@
 
 namespace sandy::verify {
 
-// The rule that shows one of these paths of the host; with `writing`, that lets it be changed.
-std::string shown_by(const policy::PolicyFields& policy, const std::vector<std::string>& paths, bool writing);
+// The rule that shows one of these paths of the host; with `writing`, that lets it be changed. `targets`: what the policy's own paths lead to, of those
+// that have symbolic links in them; `paths` have none.
+std::string shown_by(const policy::PolicyFields& policy, const std::vector<std::string>& paths, bool writing, const std::map<std::string, std::string>& targets = {});
 
 // A system call.
 std::string permitted_by(const policy::PolicyFields& policy, bool traces = false);

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <map>
 
 #include "host/path_resolver.h"
 #include "plan/path_text.h"
+#include "verify/explain.h"
 #include "verify/trial.h"
 
 namespace sandy::verify {
@@ -22,6 +24,21 @@ std::vector<std::string> Setting::inside(const std::string& path) const {
     add(plan::moved(resolved->canonical, slot.text, mount.dest));
   }
   return out;
+}
+
+std::string Setting::shown_by(const std::vector<std::string>& paths, bool writing) const {
+  std::map<std::string, std::string> targets;
+  const auto add = [&](const std::string& written) {
+    if (auto resolved = host::resolve_path(written); resolved && resolved->canonical != written) targets[written] = std::move(resolved->canonical);
+  };
+  if (policy.filesystem.workspace.mode == policy::WorkspaceMode::bind) add(policy.filesystem.workspace.path);
+  for (const auto& rule : policy.filesystem.rules) add(rule.path);
+  std::vector<std::string> canonical;
+  for (const auto& path : paths) {
+    const auto resolved = host::resolve_path(path);
+    canonical.push_back(resolved ? resolved->canonical : path);
+  }
+  return verify::shown_by(policy, canonical, writing, targets);
 }
 
 }  // namespace sandy::verify

@@ -4,7 +4,6 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "base/unique_fd.h"
-#include "verify/explain.h"
 #include "verify/special_trials.h"
 
 namespace sandy::verify {
@@ -19,7 +18,7 @@ Finding finding(const char* name, std::vector<int> rows, const char* words, Judg
 // Of one that leads to `path`.
 Finding finding(const Setting& setting, const std::string& path, bool writing, const char* name, std::vector<int> rows, const char* words, Judgement judgement) {
   Finding out = finding(name, std::move(rows), words, std::move(judgement));
-  if (out.verdict == Verdict::fail) out.allowed_by = shown_by(setting.policy, {path}, writing);
+  if (out.verdict == Verdict::fail) out.allowed_by = setting.shown_by({path}, writing);
   return out;
 }
 

@@ -42,6 +42,8 @@ struct Setting {
   std::vector<std::string> inside(const std::string& path) const;
   // The last of these: where it is shown, if it is.
   std::string shown_inside(const std::string& path) const { return inside(path).back(); }
+  // The policy's rule that shows one of these paths of the machine (explain.h).
+  std::string shown_by(const std::vector<std::string>& paths, bool writing) const;
   // A directory of ours in the workspace, as it is called inside.
   std::string directory() const { return plan.workspace + "/.sandy-verify-" + nonce; }
 };

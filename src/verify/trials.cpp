@@ -52,7 +52,7 @@ class Builder {
   }
 
   std::function<std::string()> shown(Words paths, bool writing = false) {
-    return [policy = &s_.policy, paths = std::move(paths), writing] { return shown_by(*policy, paths, writing); };
+    return [setting = &s_, paths = std::move(paths), writing] { return setting->shown_by(paths, writing); };
   }
 
   void sockets() {

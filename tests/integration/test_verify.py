@@ -163,6 +163,13 @@ def test_weakened_the_home_directory(verify: Verify, home: pathlib.Path) -> None
     assert failed(attacks) == wanted - {"write-home", "upload-link"}
 
 
+def test_weakened_by_a_link(verify: Verify, home: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(home)
+    attacks = verify("--read", link, "--class", "files", status=1)
+    assert "read-home" in failed(attacks) and attacks["read-home"]["allowed_by"] == f"--read {link}"
+
+
 def test_weakened_where_it_has_another_name_inside(verify: Verify, home: pathlib.Path, tmp_path: pathlib.Path) -> None:
     # A policy file's workspace is at /workspace, where the host's paths mean nothing.
     file = tmp_path / "broad.json"

@@ -22,6 +22,18 @@ TEST(ShownBy, NamesTheMostSpecificRule) {
   EXPECT_EQ(shown_by(policy, {"/home/mean"}, false), "");
 }
 
+TEST(ShownBy, NamesTheRuleThatLeadsThere) {
+  PolicyFields policy;
+  policy.filesystem.rules = {{"/a", Access::read, "--read"}, {"/srv/very/long/link", Access::write, "--write"}};
+  const std::map<std::string, std::string> targets{{"/a", "/home/me/notes"}, {"/srv/very/long/link", "/home/me"}};
+  EXPECT_EQ(shown_by(policy, {"/home/me/x"}, true, targets), "--write /srv/very/long/link");
+  EXPECT_EQ(shown_by(policy, {"/home/me/notes/x"}, false, targets), "--read /a");
+  EXPECT_EQ(shown_by(policy, {"/home/me/notes/x"}, true, targets), "");
+  EXPECT_EQ(shown_by(policy, {"/srv/very/long/link/x"}, true, targets), "");
+  policy.filesystem.workspace = {policy::WorkspaceMode::bind, "/w", "/workspace", "--workspace", "--mount"};
+  EXPECT_EQ(shown_by(policy, {"/data/x"}, true, {{"/w", "/data"}}), "--workspace /w");
+}
+
 TEST(ShownBy, NamesTheWorkspace) {
   PolicyFields policy;
   policy.filesystem.workspace = {policy::WorkspaceMode::bind, "/home/me", "/workspace", "--workspace", "--mount"};
