@@ -29,7 +29,7 @@ function __sandy_look
         else if test -z "$dashes"; and test "$token" = --
             set -g __sandy_ended 1
             set dashes 1
-        else if test -z "$__sandy_ended"; and string match -q -- '-?*' $token
+        else if test -z "$__sandy_ended"; and string match -q -- '-*' $token; and test "$token" != -
             if contains -- "$__sandy_verb $token" $__sandy_valued
                 set skip 1
             end
