@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <string_view>
 
 #include "host/kept_socket.h"
@@ -128,16 +126,18 @@ Result<void> add_kernel_trees(const policy::PolicyFields& policy, plan::HostFact
   if (trees.empty()) return {};
   // The three also where a container has put something else there.
   std::vector<std::string> mounts{"/proc", "/dev", "/sys"};
-  std::ifstream mountinfo("/proc/self/mountinfo");
-  const std::string text{std::istreambuf_iterator<char>(mountinfo), {}};
-  if (text.empty()) return fail("/proc/self/mountinfo", "can't be read, so what of the kernel's the policy would show isn't known", "mount a proc(5) at /proc");
-  for (auto& point : kernel_mounts(text)) mounts.push_back(std::move(point));
+  constexpr char kList[] = "/proc/self/mountinfo";
+  const auto text = read_list(kList);
+  if (!text) return fail(std::string("the kernel's file systems: ") + kList, text.error(), "a sandbox hides those in what it shows, so it needs the list: mount /proc");
+  for (auto& point : kernel_mounts(*text)) mounts.push_back(std::move(point));
   for (const auto& point : mounts) {
     if (std::ranges::none_of(trees, [&](const std::string& tree) { return plan::is_below(point, tree); })) continue;
     const auto is_above = [&](const plan::HostPath& tree) { return plan::is_at_or_below(point, tree.canonical); };
     if (std::ranges::any_of(facts.kernel_trees, is_above)) continue;
-    // What the caller can't reach, commands can't either.
-    if (auto place = resolve_path(point); place && place->canonical == point) facts.kernel_trees.push_back(std::move(*place));
+    auto place = resolve_path(point);
+    if (!place) return std::unexpected(place.error());
+    // Else it is not what is reached by that name: something has been mounted over it.
+    if (place->canonical == point) facts.kernel_trees.push_back(std::move(*place));
   }
   return {};
 }

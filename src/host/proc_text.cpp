@@ -5,12 +5,16 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <charconv>
 
+#include "base/error.h"
 #include "base/unique_fd.h"
 
 namespace sandy::host {
 namespace {
+
+constexpr std::size_t kMaxList = 64U << 20;  // some 500,000 sockets
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -189,6 +193,21 @@ std::string apparmor_profile(std::string_view label) {
   // Without a mode it is "unconfined", or another security module's label.
   if (mode == std::string_view::npos || label.substr(mode) == " (unconfined)") return {};
   return std::string(label.substr(0, mode));
+}
+
+std::expected<std::string, std::string> read_list(const char* path) {
+  const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!fd) return std::unexpected(errno_text(errno));
+  std::string out;
+  std::array<char, 65'536> buffer;
+  while (true) {
+    const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return std::unexpected(errno_text(errno));
+    if (n == 0) return out;
+    out.append(buffer.data(), static_cast<std::size_t>(n));
+    if (out.size() > kMaxList) return std::unexpected(std::string("is longer than 64 MiB"));
+  }
 }
 
 std::string read_text(const char* path) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <expected>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,6 +45,8 @@ bool wsl_interop_enabled(std::string_view binfmt_entry);
 // The profile in an AppArmor label "docker-default (enforce)"; "" where the label confines nothing ("unconfined", or no AppArmor).
 std::string apparmor_profile(std::string_view label);
 
+// All of a list of the kernel's, at most 64 MiB; the error: why it can't be read, in words.
+std::expected<std::string, std::string> read_list(const char* path);
 // At most 64 KiB of a file's start; "" where it can't be read.
 std::string read_text(const char* path);
 // The same, without what follows the first newline.

@@ -5,12 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <map>
 #include <optional>
 
-#include "base/unique_fd.h"
 #include "host/path_resolver.h"
 #include "host/proc_text.h"
 #include "plan/path_text.h"
@@ -19,25 +16,6 @@ namespace sandy::host {
 namespace {
 
 constexpr char kList[] = "/proc/net/unix";
-constexpr std::size_t kMaxList = 64U << 20;  // some 500,000 sockets
-
-Result<std::string> read_list() {
-  const auto refuse = [](const std::string& why) {
-    return fail(std::string("the host's sockets: ") + kList, why, "a sandbox hides those in what it shows, so it needs the list: mount /proc");
-  };
-  const UniqueFd fd(::open(kList, O_RDONLY | O_CLOEXEC));
-  if (!fd) return refuse(errno_text(errno));
-  std::string out;
-  std::array<char, 65'536> buffer;
-  while (true) {
-    const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return refuse(errno_text(errno));
-    if (n == 0) return out;
-    out.append(buffer.data(), static_cast<std::size_t>(n));
-    if (out.size() > kMaxList) return refuse("is longer than 64 MiB");
-  }
-}
 
 }  // namespace
 
@@ -87,8 +65,8 @@ void remove_placeholders(const std::vector<plan::HiddenSocket>& sockets) {
 }
 
 Result<std::vector<std::string>> bound_sockets(const std::vector<std::string>& trees) {
-  const auto list = read_list();
-  if (!list) return std::unexpected(list.error());
+  const auto list = read_list(kList);
+  if (!list) return fail(std::string("the host's sockets: ") + kList, list.error(), "a sandbox hides those in what it shows, so it needs the list: mount /proc");
   return located_sockets(socket_names(*list), trees);
 }
 
