@@ -193,11 +193,13 @@ void Connection::recheck() {
 asio::awaitable<Connection::Dialled> Connection::connect_as(Authority target, std::string protocol) {
   auto decision = judge(target);
   if (decision.askable) {
-    const bool allowed = co_await network_->ask(authority_text(target));
-    if (allowed) {
+    const auto answer = co_await network_->ask(authority_text(target), client_);
+    if (answer == SandboxNetwork::Answer::allowed) {
       once_ = rule_for(target);
       decision = judge(target);
       if (decision.allowed) decision.reason = "allowed when asked";
+    } else if (answer == SandboxNetwork::Answer::client_gone) {
+      decision.reason = "not in the allowlist, and closed before there was an answer";
     } else {
       decision.reason = "not in the allowlist, and not allowed when asked";
     }

@@ -1,7 +1,10 @@
 #include "proxy/sandbox_network.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
+#include <boost/asio/experimental/awaitable_operators.hpp>
 
 #include "base/error.h"
 #include "proxy/connection.h"
@@ -10,9 +13,18 @@
 namespace sandy::proxy {
 namespace {
 
+using namespace asio::experimental::awaitable_operators;
+
 constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
+constexpr auto kClientLooks = std::chrono::milliseconds(250);
 constexpr std::size_t kEventsASecond = 200;
 constexpr std::size_t kMaxDatagram = 4'096;
+
+// Whether it will send nothing more. What it has sent before may still wait to be read, so that a read would not say so.
+bool has_closed(tcp::socket& client) {
+  pollfd state{client.native_handle(), POLLRDHUP, 0};
+  return state.fd < 0 || (::poll(&state, 1, 0) == 1 && state.revents != 0);
+}
 
 // In all of the connection's life it counts, and the network knows of it.
 class Registered {
@@ -87,38 +99,61 @@ void SandboxNetwork::close() {
   tell_left_out();
 }
 
-asio::awaitable<bool> SandboxNetwork::ask(std::string target) {
-  auto self = shared_from_this();
-  if (refused_.contains(target)) co_return false;
-  std::shared_ptr<Question> question;
+// The open one, or a new one. Nothing: there are too many.
+std::shared_ptr<SandboxNetwork::Question> SandboxNetwork::question_about(const std::string& target) {
   for (const auto& [number, open] : questions_) {
-    if (open->target == target) question = open;
+    if (open->target == target) return open;
   }
-  if (!question) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - questions_since_ > std::chrono::seconds(1)) {
+    questions_since_ = now;
+    recent_questions_ = 0;
+  }
+  if (questions_.size() >= kMaxQuestions || ++recent_questions_ > kQuestionsASecond) return nullptr;
+  auto question = std::make_shared<Question>(shared_.executor);
+  question->target = target;
+  question->expires = now + kAnswerLimit;
+  const std::uint32_t number = next_question_++;
+  questions_[number] = question;
+  events_->on_question(number, target);
+  return question;
+}
+
+void SandboxNetwork::take_back(const std::shared_ptr<Question>& question) {
+  for (const auto& [number, open] : questions_) {
+    if (open == question) events_->on_expired(number);
+  }
+  std::erase_if(questions_, [&](const auto& entry) { return entry.second == question; });
+  question->answered.cancel();
+}
+
+asio::awaitable<SandboxNetwork::Answer> SandboxNetwork::ask(std::string target, tcp::socket& client) {
+  auto self = shared_from_this();
+  if (refused_.contains(target)) co_return Answer::refused;
+  const auto question = question_about(target);
+  if (!question) co_return Answer::refused;
+  ++question->waiting;
+  std::optional<std::chrono::steady_clock::time_point> closed;
+  while (open_ && !question->allowed) {
+    asio::steady_timer look(shared_.executor, kClientLooks);
+    const auto answered = co_await (question->answered.async_wait(kNoError) || look.async_wait(kNoError));
+    if (answered.index() == 0) continue;
     const auto now = std::chrono::steady_clock::now();
-    if (now - questions_since_ > std::chrono::seconds(1)) {
-      questions_since_ = now;
-      recent_questions_ = 0;
+    if (now >= question->expires) {
+      question->allowed = false;
+      take_back(question);
+      remember_refusal(target);
+    } else if (!has_closed(client)) {
+      closed.reset();
+    } else if (!closed) {
+      closed = now;
+    } else if (now - *closed >= kClosedLimit) {
+      if (--question->waiting == 0) take_back(question);
+      co_return Answer::client_gone;
     }
-    if (questions_.size() >= kMaxQuestions || ++recent_questions_ > kQuestionsASecond) co_return false;
-    question = std::make_shared<Question>(shared_.executor);
-    question->target = target;
-    question->answered.expires_after(kAnswerLimit);
-    const std::uint32_t number = next_question_++;
-    questions_[number] = question;
-    events_->on_question(number, target);
   }
-  const auto [error] = co_await question->answered.async_wait(kNoError);
-  if (!error && !question->allowed) {
-    // Nobody answered in time: that is a refusal.
-    question->allowed = false;
-    for (const auto& [number, open] : questions_) {
-      if (open == question) events_->on_expired(number);
-    }
-    std::erase_if(questions_, [&](const auto& entry) { return entry.second == question; });
-    remember_refusal(target);
-  }
-  co_return question->allowed.value_or(false);
+  --question->waiting;
+  co_return question->allowed.value_or(false) ? Answer::allowed : Answer::refused;
 }
 
 void SandboxNetwork::remember_refusal(const std::string& target) {

@@ -38,6 +38,7 @@ class SandboxNetwork : public std::enable_shared_from_this<SandboxNetwork> {
   static constexpr std::size_t kQuestionsASecond = 10;      // more are refused at once
   static constexpr std::size_t kMaxRefusals = 1'024;        // that are remembered
   static constexpr std::chrono::seconds kAnswerLimit{120};
+  static constexpr std::chrono::seconds kClosedLimit{5};    // one that has closed its side may still read an answer: a half-close looks the same
 
   // `listeners`: the sockets of sandy-launch --network, in its order: TCP and UDP of IPv4, then maybe of IPv6.
   SandboxNetwork(Shared& shared, Allowlist allowlist, std::unique_ptr<EventSink> events);
@@ -60,8 +61,10 @@ class SandboxNetwork : public std::enable_shared_from_this<SandboxNetwork> {
   bool open() const { return open_; }
   bool idle() const { return connections_.empty(); }
 
-  // Whether somebody allows it, now that no rule does. No answer within kAnswerLimit is none, and an answer is remembered until the rules change.
-  asio::awaitable<bool> ask(std::string target);
+  // Whether somebody allows it, now that no rule does. No answer within kAnswerLimit is a refusal, and a refusal is remembered until the rules change.
+  // Where `client`, who waits for it, has closed its side for kClosedLimit, the question is taken back unless another one waits.
+  enum class Answer { allowed, refused, client_gone };
+  asio::awaitable<Answer> ask(std::string target, tcp::socket& client);
   void answer(std::uint32_t number, bool allowed);
 
   // Limits how many refusals a second are told: a sandbox that is refused all the time must not keep others busy. How many were left out is told
@@ -70,11 +73,15 @@ class SandboxNetwork : public std::enable_shared_from_this<SandboxNetwork> {
 
  private:
   struct Question {
-    explicit Question(const asio::any_io_executor& executor) : answered(executor) {}
+    explicit Question(const asio::any_io_executor& executor) : answered(executor, asio::steady_timer::time_point::max()) {}
     asio::steady_timer answered;
+    std::chrono::steady_clock::time_point expires;
+    std::size_t waiting = 0;  // clients
     std::string target;
     std::optional<bool> allowed;
   };
+  std::shared_ptr<Question> question_about(const std::string& target);
+  void take_back(const std::shared_ptr<Question>& question);
   void remember_refusal(const std::string& target);
   void tell_left_out();
   asio::awaitable<void> accept(std::shared_ptr<tcp::acceptor> acceptor);

@@ -29,7 +29,6 @@ struct ExecOptions {
 asio::awaitable<int> detached(std::shared_ptr<KeptClient> client, const Relay& relay, const RelayOptions& options) {
   Json header = relay.request_header();
   header["op"] = "spawn";
-  header["stdin"] = "none";
   header["merge"] = true;
   // That we close the connection then is nothing to it.
   const auto first = co_await client->begin(std::move(header), relay.request_payload());
@@ -80,8 +79,9 @@ int exec(const ExecOptions& options) {
       return kCouldNotStart;
     }
   }
-  if (options.tty && (options.detach || ::isatty(0) != 1)) {
-    print_error({"--tty", options.detach ? "a command in the background has no terminal" : "standard input is not a terminal", "leave it out"});
+  // In the background it is for those who attach.
+  if (options.tty && !options.detach && ::isatty(0) != 1) {
+    print_error({"--tty", "standard input is not a terminal", "leave it out"});
     return kCouldNotStart;
   }
   if (options.timeout) {
@@ -97,8 +97,8 @@ int exec(const ExecOptions& options) {
 void add_exec(CLI::App& app, ExitStatus& status) {
   auto* verb = app.add_subcommand("exec", "Run a command in a kept sandbox");
   auto options = std::make_shared<ExecOptions>();
-  verb->add_flag("--interactive,-i", options->interactive, "Standard input is the command's; without it, the command has none");
-  verb->add_flag("--tty,-t", options->tty, "A terminal of its own");
+  verb->add_flag("--interactive,-i", options->interactive, "Standard input is the command's; without it, the command has none. With --detach: that of who attaches");
+  verb->add_flag("--tty,-t", options->tty, "A terminal of its own. With --detach: for who attaches");
   verb->add_flag("--detach,-d", options->detach, "In the background: prints its number, for attach and logs");
   verb->add_option("--cwd", options->cwd, "Working directory in the sandbox")->type_name("DIR");
   verb->add_option("--env", options->env, "NAME=VALUE for the command; may be repeated")->type_name("NAME=VALUE")->take_all()->allow_extra_args(false);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -23,12 +24,22 @@ constexpr auto kEndGrace = std::chrono::seconds(10);       // from a kill that w
 constexpr char kDetachFirst = '\x10', kDetachSecond = '\x11';  // Ctrl-P, Ctrl-Q
 constexpr auto kNever = asio::steady_timer::time_point::max();
 
+// A terminal that keeps its lines and its Ctrl-C, and yet gives out Ctrl-Q, with what was typed before it, at once.
+void end_lines_at_detach(termios* modes) {
+  modes->c_cc[VEOL] = kDetachSecond;
+  modes->c_iflag &= ~static_cast<tcflag_t>(IXON);  // in which Ctrl-Q is no key
+}
+
 }  // namespace
 
 Relay::Relay(asio::io_context& io, const RelayOptions& options)
     : io_(io), options_(options), asked_(io, kNever), tty_(options.tty), changed_(io, kNever), input_changed_(io, kNever), given_up_(io), out_(io, 1), err_(io, 2) {}
 
 void Relay::on_event(wire::Frame event) {
+  if (event.ev() == "end") {
+    command_ended_ = true;
+    withdraw("the command ended before an answer");
+  }
   events_.push_back(std::move(event));
   changed_.cancel();
 }
@@ -60,10 +71,13 @@ std::string Relay::request_payload() const {
 
 // Of a process that was there before: only now is known whether it has a terminal.
 void Relay::take_start(const wire::Frame& event) {
-  if (!event.flag("tty", false) || ::isatty(0) != 1) return;
-  tty_ = true;
-  if (!raw_) raw_.emplace(0);
-  send_size();
+  if (!options_.detachable || ::isatty(0) != 1) return;
+  note("Ctrl-P Ctrl-Q leaves it alone, Ctrl-C interrupts it");
+  if (event.flag("tty", false)) {
+    tty_ = true;
+    send_size();
+  }
+  terminal_.emplace(0, tty_ ? ::cfmakeraw : end_lines_at_detach);
 }
 
 void Relay::send_size() {
@@ -76,9 +90,10 @@ void Relay::send_size() {
 
 asio::awaitable<wire::Json> Relay::run(std::shared_ptr<CommandLink> link) {
   link_ = std::move(link);
-  if (tty_) raw_.emplace(0);
+  if (tty_) terminal_.emplace(0, ::cfmakeraw);
   if (options_.timeout_ms != 0) give_up_after(std::chrono::milliseconds(options_.timeout_ms) + kEndGrace);
-  if (options_.input || tty_) asio::co_spawn(io_, [self = shared_from_this()] { return self->relay_input(); }, asio::detached);
+  const bool keys = options_.detachable && ::isatty(0) == 1;
+  if (options_.input || tty_ || keys) asio::co_spawn(io_, [self = shared_from_this()] { return self->relay_input(); }, asio::detached);
   asio::co_spawn(io_, [self = shared_from_this()] { return self->relay_signals(); }, asio::detached);
   while (true) {
     while (events_.empty()) co_await changed_.async_wait(kNoError);
@@ -87,7 +102,7 @@ asio::awaitable<wire::Json> Relay::run(std::shared_ptr<CommandLink> link) {
     if (event.ev() == "end") {
       ended_ = true;
       given_up_.cancel();
-      raw_.reset();
+      terminal_.reset();
       co_return std::move(event.header);
     }
     if (event.ev() == "started") {
@@ -113,15 +128,18 @@ asio::awaitable<wire::Json> Relay::run(std::shared_ptr<CommandLink> link) {
 
 void Relay::ask(std::uint32_t number, const std::string& target) {
   if (number == session::Sandbox::kNoMoreQuestions) {
-    questions_.clear();
-    asked_.cancel();
+    withdraw("the sandbox has ended");
   } else if (target.empty()) {
     // It has expired.
     const bool shown = !questions_.empty() && questions_.front().first == number;
-    std::erase_if(questions_, [&](const auto& question) { return question.first == number; });
+    const auto found = std::ranges::find(questions_, number, &std::pair<std::uint32_t, std::string>::first);
+    if (found == questions_.end()) return;
+    if (shown) std::fputs(line_end(), stderr);
+    note("not allowed: " + found->second + " (there was no answer while it waited)" + (tty_ ? "\r" : ""));
+    questions_.erase(found);
     if (questions_.empty()) asked_.cancel();
     if (shown && !questions_.empty()) prompt();
-  } else if (input_ended_) {
+  } else if (input_ended_ || command_ended_) {
     link_->answer(number, false, false);
   } else {
     questions_.emplace_back(number, target);
@@ -133,8 +151,7 @@ void Relay::prompt() {
   // What was typed before is no answer; and the command, which might say what looks like this, says nothing meanwhile.
   ::tcflush(0, TCIFLUSH);
   typed_.clear();
-  const char* const line = tty_ ? "\r\n" : "\n";
-  std::fprintf(stderr, "%ssandy: the command wants to connect to %s. Allow it? Type once, always or deny, and Enter: ", line, questions_.front().second.c_str());
+  std::fprintf(stderr, "%ssandy: the command wants to connect to %s. Allow it? Type once, always or deny, and Enter: ", line_end(), questions_.front().second.c_str());
   input_changed_.cancel();
 }
 
@@ -144,7 +161,10 @@ void Relay::take_answer(std::string_view keys) {
     if (key == '\x03' || key == '\x04') return answer("deny");  // ^C, ^D
     if (key == '\r' || key == '\n') {
       const std::string word = std::exchange(typed_, {});
-      if (word == "once" || word == "always" || word == "deny") return answer(word);
+      for (const std::string_view known : {"once", "always", "deny"}) {
+        if (word == known || word == known.substr(0, 1)) return answer(known);
+      }
+      std::fprintf(stderr, "%ssandy: %s is none of once, always and deny", tty_ ? "\r\n" : "", printable(word.empty() ? "an empty line" : '"' + word + '"').c_str());
       return prompt();
     }
     if (key == '\x7f' || key == '\b') {
@@ -157,7 +177,7 @@ void Relay::take_answer(std::string_view keys) {
 }
 
 void Relay::answer(std::string_view word) {
-  if (tty_) std::fputs("\r\n", stderr);
+  if (tty_) std::fputs(line_end(), stderr);
   const std::uint32_t number = questions_.front().first;
   questions_.pop_front();
   link_->answer(number, word != "deny", word == "always");
@@ -166,6 +186,17 @@ void Relay::answer(std::string_view word) {
   } else {
     prompt();
   }
+}
+
+// Refuses all that is asked.
+void Relay::withdraw(const std::string& why) {
+  if (questions_.empty()) return;
+  std::fputs(line_end(), stderr);
+  for (const auto& [number, target] : std::exchange(questions_, {})) {
+    note("not allowed: " + target + " (" + why + ")" + (tty_ ? "\r" : ""));
+    if (link_) link_->answer(number, false, false);
+  }
+  asked_.cancel();
 }
 
 void Relay::cancel(int signal) {
@@ -249,16 +280,17 @@ asio::awaitable<void> Relay::relay_input() {
     }
     if (n <= 0) break;
     std::string keys(buffer.data(), static_cast<std::size_t>(n));
-    if (options_.detachable && tty_ && take_detach_keys(keys)) {
+    if (options_.detachable && ::isatty(0) == 1 && take_detach_keys(keys)) {
       leave();
       co_return;
     }
+    if (!options_.input && !tty_) continue;  // but for those keys
     window_ -= std::min(window_, keys.size());
     if (!keys.empty()) link_->follow(wire::request("data"), std::move(keys));
     if (!input) co_await asio::post(io_, asio::use_awaitable);
   }
   input_ended_ = true;
-  link_->follow(wire::request("eof"), {});
+  if (options_.input || tty_) link_->follow(wire::request("eof"), {});
 }
 
 asio::awaitable<void> Relay::cancel_later() {
@@ -285,6 +317,7 @@ asio::awaitable<void> Relay::relay_signals() {
       cancel(number);
       co_return;
     }
+    withdraw("a signal came before an answer");
     Json pass_on = wire::request("signal");
     pass_on["signal"] = number;
     link_->follow(std::move(pass_on), {});

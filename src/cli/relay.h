@@ -50,7 +50,8 @@ class Relay : public session::EventSink, public std::enable_shared_from_this<Rel
   // The command's `end`, after all of its output was written.
   asio::awaitable<wire::Json> run(std::shared_ptr<CommandLink> link);
 
-  // Asks at the terminal, one question after another. The answer is what is typed next, and not the command's. Numbers as in Sandbox::OnQuestion.
+  // Asks at the terminal, one question after another. The answer is what is typed next, and not the command's; output waits meanwhile. The command's
+  // end, and a signal of ours, are a refusal of what is open. Numbers as in Sandbox::OnQuestion.
   void ask(std::uint32_t number, const std::string& target);
 
   // The signal that had the command cancelled: a reader that went away, or one that we got.
@@ -64,8 +65,10 @@ class Relay : public session::EventSink, public std::enable_shared_from_this<Rel
   void take_start(const wire::Frame& event);
   void send_size();
   void prompt();
+  const char* line_end() const { return tty_ ? "\r\n" : "\n"; }
   void take_answer(std::string_view keys);
   void answer(std::string_view word);
+  void withdraw(const std::string& why);
   bool take_detach_keys(std::string& keys);
   void cancel(int signal);
   void give_up_after(std::chrono::milliseconds limit);
@@ -79,7 +82,7 @@ class Relay : public session::EventSink, public std::enable_shared_from_this<Rel
   asio::io_context& io_;
   const RelayOptions& options_;
   std::shared_ptr<CommandLink> link_;
-  std::optional<RawTerminal> raw_;
+  std::optional<ChangedTerminal> terminal_;
   std::deque<wire::Frame> events_;
   std::deque<std::pair<std::uint32_t, std::string>> questions_;
   asio::steady_timer asked_;  // until no question is open
@@ -89,7 +92,7 @@ class Relay : public session::EventSink, public std::enable_shared_from_this<Rel
   bool giving_up_ = false;
   std::size_t window_ = wire::kWindowBytes;
   Output out_, err_;
-  bool ended_ = false, detached_ = false;
+  bool ended_ = false, detached_ = false, command_ended_ = false;  // command_ended_: its `end` may wait behind output
   int cancelled_by_ = 0, output_error_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The caller's terminal: raw mode, and its size.
+// The caller's terminal: its modes while a command has it, and its size.
 #pragma once
 
 #include <termios.h>
@@ -7,19 +7,19 @@
 
 namespace sandy::cli {
 
-// Puts descriptor `fd`'s terminal into raw mode (cfmakeraw(3)) until it is destroyed.
-class RawTerminal {
+// Descriptor `fd`'s terminal has other modes until it is destroyed: cfmakeraw(3), say.
+class ChangedTerminal {
  public:
-  explicit RawTerminal(int fd) : fd_(fd) {
+  ChangedTerminal(int fd, void (*change)(termios*)) : fd_(fd) {
     active_ = ::tcgetattr(fd_, &saved_) == 0;
     if (!active_) return;
-    termios raw = saved_;
-    ::cfmakeraw(&raw);
-    ::tcsetattr(fd_, TCSADRAIN, &raw);
+    termios changed = saved_;
+    change(&changed);
+    ::tcsetattr(fd_, TCSADRAIN, &changed);
   }
-  ~RawTerminal() { restore(); }
-  RawTerminal(const RawTerminal&) = delete;
-  RawTerminal& operator=(const RawTerminal&) = delete;
+  ~ChangedTerminal() { restore(); }
+  ChangedTerminal(const ChangedTerminal&) = delete;
+  ChangedTerminal& operator=(const ChangedTerminal&) = delete;
 
   void restore() {
     if (std::exchange(active_, false)) ::tcsetattr(fd_, TCSADRAIN, &saved_);

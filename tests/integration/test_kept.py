@@ -181,6 +181,57 @@ def test_attach_and_detach(kept: Keeper, terminal: Callable[..., Terminal]) -> N
     assert "no process runs" in none.error
 
 
+DETACH = b"\x10\x11"  # Ctrl-P Ctrl-Q
+
+
+@pytest.mark.parametrize("options", [(), ("--no-input",)])
+def test_the_keys_leave_what_has_no_terminal_alone(kept: Keeper, terminal: Callable[..., Terminal], options: tuple[str, ...]) -> None:
+    kept.create("--name", "a")
+    kept.sh("a", "i=0; while :; do i=$((i+1)); echo line $i; sleep 0.05; done", "-d").ok()
+    for keys in (DETACH, b"words, and then " + DETACH):
+        one = terminal("attach", *options, "a", "1")
+        one.expect(rb"Ctrl-P Ctrl-Q leaves it alone")
+        one.expect(rb"line \d+")
+        one.type(keys)
+        one.expect(rb"left process 1 alone")
+        assert one.process.wait(10) == 0 and one.restored()
+    before = len(kept.sandy.call("logs", "a").ok().lines)
+    wait_until(lambda: len(kept.sandy.call("logs", "a").ok().lines) > before)  # it goes on
+    one = terminal("attach", *options, "a", "1")
+    one.expect(rb"line \d+")
+    one.type(b"\x03")
+    assert one.process.wait(10) == 130 and one.restored()
+
+
+def test_what_is_begun_in_the_background_may_have_input(kept: Keeper, terminal: Callable[..., Terminal]) -> None:
+    kept.create("--name", "a")
+    kept.sh("a", "while read -r word; do echo got $word; done; echo no more", "-di").ok()
+    one = terminal("attach", "a")
+    one.type(b"wrongx\x7f\x7f\x7f\x7f\x7f\x7fword\n")  # a line of the terminal's, which can be mended
+    one.expect(rb"got word")
+    one.type(DETACH)
+    assert one.process.wait(10) == 0 and one.restored()
+    sender = kept.sandy.start("attach", "a", stdin=subprocess.PIPE)
+    assert sender.communicate(b"other\n", timeout=10)[0].endswith(b"got other\nno more\n") and sender.returncode == 0
+
+
+def test_what_is_begun_in_the_background_may_have_a_terminal(kept: Keeper, terminal: Callable[..., Terminal]) -> None:
+    kept.create("--name", "a")
+    kept.sh("a", "tty; read -r word; echo got $word; trap 'stty size' WINCH; echo ready; while :; do sleep 0.05; done", "-dit").ok()
+    for _ in range(2):
+        one = terminal("attach", "a", "1")
+        one.expect(rb"/dev/pts/\d")
+        one.type(DETACH)
+        assert one.process.wait(10) == 0 and one.restored()
+    one = terminal("attach", "a", "1")
+    one.type(b"word\r")
+    one.expect(rb"(?s)got word.*ready")
+    one.resize(41, 123)
+    one.expect(rb"41 123")
+    one.type(b"\x03")
+    assert one.process.wait(10) == 130 and one.restored()
+
+
 def test_stop_and_resume(kept: Keeper, marker: str, processes: Processes) -> None:
     sandbox = kept.create("--name", "a", "--env", "A=b", "--hostname", "named")
     kept.sh("a", f"echo work > file; mkdir -p d/e; ln -s /etc/passwd link; sleep {marker} &").ok()

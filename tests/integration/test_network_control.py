@@ -101,6 +101,26 @@ with Sandbox(allow_domains=[], on_request=lambda target: "always", timeout=30) a
     rig.assert_untouched("private")
 
 
+def test_a_client_that_has_closed_its_side_may_still_be_answered(client: Callable[..., Any], rig: Rig) -> None:
+    inside = """
+import socket
+s = socket.create_connection(("b.example", 80))
+s.sendall(b"GET / HTTP/1.1\\r\\nHost: b.example\\r\\nConnection: close\\r\\n\\r\\n")
+s.shutdown(socket.SHUT_WR)
+print(s.makefile().read())
+"""
+    script = f"""
+import shlex, time
+def answer(target):
+    time.sleep(1.5)
+    return "once"
+with Sandbox(allow_domains=[], on_request=answer, timeout=30) as box:
+    show(box.run("python3 -c " + shlex.quote({inside!r})).stdout.decode())
+"""
+    assert "hello from b" in client(script)
+    assert len(rig.requests("b")) == 1
+
+
 # Rules.
 
 

@@ -139,8 +139,6 @@ def test_what_no_rule_names_is_asked_for(terminal: Callable[..., Terminal], sand
     script = "for n in a b c b c; do curl -sS http://$n.example/; done; read word; echo got $word"
     one = terminal("run", "--ask", "--allow-domain", "a.example", "--", "sh", "-c", script)
     one.expect(rb"(?s)hello from a.*connect to b\.example:80.*Enter: ")
-    one.type(b"yes\n")  # none of the words
-    one.expect(rb"connect to b\.example:80.*Enter: ")
     one.type(b"always\n")
     one.expect(rb"(?s)hello from b.*connect to c\.example:80.*Enter: ")
     assert not rig.requests("c")
@@ -151,6 +149,61 @@ def test_what_no_rule_names_is_asked_for(terminal: Callable[..., Terminal], sand
     one.expect(rb"blocked: c\.example:80")
     assert one.process.wait(10) == 0 and one.restored()
     assert not rig.requests("c") and len(rig.requests("b")) == 2
+
+
+def test_first_letters_are_answers_and_others_are_named(terminal: Callable[..., Terminal], sandy: Cli, rig: Rig) -> None:
+    sandy.env |= rig.environment
+    one = terminal("run", "--ask", "--allow-domain", "a.example", "--", "sh", "-c", "for n in b c c; do curl -sS http://$n.example/; done; true")
+    one.expect(rb"connect to b\.example:80.*Enter: ")
+    one.type(b"yes\n")
+    one.expect(rb'(?s)"yes" is none of once, always and deny.*connect to b\.example:80.*Enter: ')
+    one.type(b"o\n")
+    one.expect(rb"(?s)hello from b.*connect to c\.example:80.*Enter: ")
+    one.type(b"d\n")
+    one.expect(rb"blocked: c\.example:80")
+    assert one.process.wait(10) == 0
+    assert len(rig.requests("b")) == 1 and not rig.requests("c")
+
+
+@pytest.mark.parametrize("tty", ["auto", "never"])
+def test_a_question_ends_with_its_command(terminal: Callable[..., Terminal], sandy: Cli, rig: Rig, tty: str) -> None:
+    sandy.env |= rig.environment
+    began = time.monotonic()
+    one = terminal("run", "--ask", "--tty", tty, "--allow-domain", "a.example", "--", "sh", "-c", "curl -sS -m 1 http://b.example/; echo finished")
+    one.expect(rb"connect to b\.example:80.*Enter: ")
+    seen = one.expect(rb"finished")
+    assert b"not allowed: b.example:80 (the command ended before an answer)" in seen
+    assert one.process.wait(10) == 0 and one.restored() and time.monotonic() - began < 15
+    assert not rig.requests("b")
+
+
+def test_a_question_ends_with_its_client(terminal: Callable[..., Terminal], sandy: Cli, rig: Rig) -> None:
+    sandy.env |= rig.environment
+    began = time.monotonic()
+    one = terminal("run", "--ask", "--allow-domain", "a.example", "--", "sh", "-c", "curl -sS -m 1 http://b.example/; echo next; read word; echo got $word; curl -sS http://b.example/")
+    one.expect(rb"connect to b\.example:80.*Enter: ")
+    one.expect(rb"not allowed: b\.example:80 \(there was no answer while it waited\)")
+    one.expect(rb"next")
+    assert time.monotonic() - began < 20
+    one.type(b"word\n")
+    # That it was not waited for is no refusal: who asks again is asked for.
+    one.expect(rb"(?s)got word.*connect to b\.example:80.*Enter: ")
+    one.type(b"once\n")
+    one.expect(rb"hello from b")
+    one.expect(rb"blocked: b\.example:80 \(not in the allowlist, and closed before there was an answer\)")
+    assert one.process.wait(10) == 0 and one.restored()
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize("command", ["exec curl -sS http://b.example/", "trap '' TERM HUP; curl -sS http://b.example/; while :; do sleep 1; done"])
+def test_a_question_keeps_no_signal_away(terminal: Callable[..., Terminal], sandy: Cli, rig: Rig, number: signal.Signals, status: int, command: str) -> None:
+    sandy.env |= rig.environment
+    one = terminal("run", "--ask", "--allow-domain", "a.example", "--", "sh", "-c", command)
+    one.expect(rb"connect to b\.example:80.*Enter: ")
+    one.process.send_signal(number)
+    one.expect(rb"not allowed: b\.example:80 \(a signal came before an answer\)")
+    assert one.process.wait(20) == status and one.restored()
+    assert not rig.requests("b")
 
 
 def test_asking_needs_a_terminal_and_a_network(terminal: Callable[..., Terminal], sandy: Cli) -> None:
