@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "policy/host_name.h"
+#include "policy/network_rule.h"
 
 namespace sandy::proxy {
 namespace {
@@ -210,7 +211,7 @@ Resolver::~Resolver() = default;
 bool Resolver::use_servers(const std::string& servers) { return channel_->use_servers(servers); }
 
 asio::awaitable<Answer> Resolver::resolve(std::string name) {
-  if (name == kHostName) {
+  if (name == policy::kThisMachine) {
     static const std::vector<IpAddress> loopback{*policy::parse_ip_address("127.0.0.1"), *policy::parse_ip_address("::1")};
     co_return loopback;
   }

@@ -19,10 +19,7 @@ namespace asio = boost::asio;
 // given to it. Names with a dot in them are asked for as they are, those without also with the search domains.
 class Resolver {
  public:
-  // What a host can be called that the machine itself is: its loopback addresses. Only allow_private can name it.
-  static constexpr std::string_view kHostName = "host.sandy.internal";
-
-  // `hosts`: as hosts(5).
+  // `hosts`: as hosts(5). Whatever it says, policy::kThisMachine is the loopback addresses.
   Resolver(asio::any_io_executor executor, std::string_view hosts);
   ~Resolver();
   Resolver(const Resolver&) = delete;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -67,7 +68,13 @@ def left_behind() -> list[str]:
     """Scopes of Sandy's that are not gone, and control groups."""
     units = host("systemctl --user list-units --all --plain --no-legend 'sandy-*'; systemctl --user list-units --failed --plain --no-legend 'sandy-*'", env=dict(os.environ)).ok().lines
     uid = os.geteuid()
-    groups = [str(path) for path in pathlib.Path(f"/sys/fs/cgroup/user.slice/user-{uid}.slice").rglob("sandy-*.scope")]
+    # (os.walk() passes over what goes away under it, where pathlib's rglob() fails.)
+    groups = [
+        os.path.join(parent, name)
+        for parent, names, _ in os.walk(f"/sys/fs/cgroup/user.slice/user-{uid}.slice")
+        for name in names
+        if name.startswith("sandy-") and name.endswith(".scope")
+    ]
     return units + groups
 
 
@@ -75,11 +82,12 @@ def processes_below(groups: list[str]) -> list[str]:
     """For a message: what still is in those of these that are paths of control groups."""
     out = []
     for group in groups:
-        for file in pathlib.Path(group).rglob("cgroup.procs") if group.startswith("/") else ():
-            for pid in file.read_text().split():
-                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                wchan = pathlib.Path(f"/proc/{pid}/wchan").read_text()
-                out.append(f"{file.parent.name}: {pid} {words.strip()[-120:]} ({wchan})")
+        for parent, _, _ in os.walk(group) if group.startswith("/") else ():
+            with contextlib.suppress(OSError):  # it goes while it is looked at
+                for pid in pathlib.Path(parent, "cgroup.procs").read_text().split():
+                    words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    wchan = pathlib.Path(f"/proc/{pid}/wchan").read_text()
+                    out.append(f"{os.path.basename(parent)}: {pid} {words.strip()[-120:]} ({wchan})")
     return out
 
 

@@ -119,6 +119,10 @@ plan::CgroupFacts find_support() {
     if (hybrid) facts.why = "this host has cgroup v1, with v2 beside it (hybrid), where no limit can be set";
     if (!hybrid) facts.why = "this host has no cgroup v2 at /sys/fs/cgroup";
     facts.fix = "boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line; systemd 248 and newer do so by themselves";
+    struct stat st{};
+    if (::stat("/run/systemd/system", &st) != 0) {
+      facts.fix = "this host was not started by systemd: have what started it mount cgroup2 at /sys/fs/cgroup, and give this user a directory below it that is delegated to it; in a container that is its engine";
+    }
     return facts;
   }
   const auto own = unified_path(host::read_text("/proc/self/cgroup")).value_or("/");

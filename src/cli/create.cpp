@@ -14,6 +14,7 @@
 #include "cli/policy_flags.h"
 #include "cli/verbs.h"
 #include "host/programs.h"
+#include "policy/enforcement.h"
 #include "policy/json_writer.h"
 #include "policy/sizes.h"
 #include "session/kept.h"
@@ -66,7 +67,8 @@ asio::awaitable<int> create(asio::io_context& io, Json header, std::string paylo
     if (!end) print_error({"sandy serve", "ended before it had a sandbox", ""});
     co_return kCouldNotStart;
   }
-  for (const auto& key : end->header.value("degraded", Json::array())) note("not enforced here: " + key.get<std::string>());
+  const auto unenforced = policy::unenforced_words(end->header.value("degraded", std::vector<std::string>()));
+  if (!unenforced.empty()) note(unenforced);
   const Json published = end->header.value("published", Json::object());
   for (const auto& [port, host_port] : published.items()) note("port " + port + " of the sandbox is 127.0.0.1:" + host_port.dump());
   std::printf("%s\n", end->header.value("sandbox", "").c_str());

@@ -8,6 +8,7 @@
 #include "cli/command_end.h"
 #include "cli/outcome_file.h"
 #include "cli/verbs.h"
+#include "policy/enforcement.h"
 #include "session/planning.h"
 
 namespace sandy::cli {
@@ -71,6 +72,7 @@ int run_in_foreground(const policy::SandboxPolicy& policy, const ForegroundOptio
           session::Limits::shutdown();
           co_return;
         }
+        if (const auto unenforced = policy::unenforced_words((*sandbox)->plan().degraded); policy->limits.best_effort && !unenforced.empty()) note(unenforced);
         for (const auto& [host_port, port] : (*sandbox)->published()) note("port " + std::to_string(port) + " of the sandbox is 127.0.0.1:" + std::to_string(host_port));
         const Json end = co_await relay->run(std::make_shared<OwnSandbox>(io, *sandbox));
         status = relay->output_error() != 0 ? kCouldNotStart : status_of(end, options, cwd, relay->cancelled_by());

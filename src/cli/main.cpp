@@ -1,5 +1,7 @@
 // sandy: runs commands that nobody vetted, without root, daemon or container engine.
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -72,6 +74,20 @@ int check_arguments(const CLI::App& app, int argc, char** argv) {
   return 0;
 }
 
+// What is wrong with the words, in our form of messages.
+std::string wrong_words(const CLI::App& app, std::string_view verb, const CLI::Error& error) {
+  const std::string program = verb.empty() || verb.starts_with('-') ? "sandy" : "sandy " + sandy::printable(verb);
+  std::string what = error.what();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    what.clear();
+    for (const auto& word : app.remaining(true)) {
+      if (word != "--") what += (what.empty() ? "" : ", ") + word;
+    }
+    what += ": not expected";
+  }
+  return program + ": " + sandy::printable(what) + "\nhint: " + program + " --help lists what can be given\n";
+}
+
 // CLI11 takes a word in brackets for a list, and a command's words are nobody's to take apart. Those from the command on that begin so are marked, and
 // unmarked where the command is taken (unmarked_words()).
 std::vector<std::string> marked_words(const CLI::App& app, int argc, char** argv) {
@@ -135,6 +151,7 @@ int main(int argc, char** argv) {
   sandy::cli::add_stats(app, status);
   sandy::cli::add_completion(app, status);
   sandy::cli::add_serve(app, status);
+  app.failure_message([first](const CLI::App* failed, const CLI::Error& error) { return wrong_words(*failed, first, error); });
   if (const int wrong = check_arguments(app, argc, argv); wrong != 0) return wrong < 0 ? 0 : wrong;
   raise_open_files();
   sandy::host::prepare_for_children();
@@ -154,8 +171,10 @@ int main(int argc, char** argv) {
     return sandy::cli::kCouldNotStart;
   }
   sandy::host::end_last_orphans(std::chrono::seconds(2));
-  // A full disk must not look like success.
+  // A full disk must not look like success. A reader that has seen enough has no message; with SIGPIPE as usual we would not be here.
   if (const bool flushed = std::fflush(stdout) == 0; (!flushed || std::ferror(stdout) != 0) && status.value == 0) {
+    pollfd output{1, POLLOUT, 0};
+    if (::poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0) return 128 + SIGPIPE;
     std::fprintf(stderr, "sandy: standard output: %s\n", flushed ? "could not be written" : sandy::errno_text(errno).c_str());
     return 1;
   }

@@ -52,7 +52,9 @@ int list(const ListOptions& options) {
   std::ranges::transform(*policies, std::back_inserter(rows), row_of);
   if (options.json) return print_json(rows), 0;
   for (const Row& row : rows) {
-    std::printf("%-20s  %s\n%-20s  %s\n", row.name.c_str(), printable(row.error.empty() ? row.description : "can't be used: " + row.error).c_str(), "", printable(row.file).c_str());
+    const std::string words = row.error.empty() ? row.description : "can't be used: " + row.error;
+    std::printf(words.empty() ? "%s%s\n" : "%-20s  %s\n", row.name.c_str(), printable(words).c_str());
+    std::printf("%-20s  %s\n", "", printable(row.file).c_str());
   }
   if (!rows.empty()) return 0;
   std::string places;

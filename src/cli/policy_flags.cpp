@@ -156,7 +156,11 @@ Result<policy::PolicyDraft> PolicyFlags::draft(const policy::Caller& caller) {
   if (auto r = add_workspace(draft.filesystem, caller); !r) return std::unexpected(r.error());
   if (!allow_domains_.empty() || !allow_private_.empty() || !publish_.empty()) {
     const char* const flag = !allow_domains_.empty() ? "--allow-domain" : !allow_private_.empty() ? "--allow-private" : "--publish";
-    if (auto r = set(draft.network.mode, "allowlist", flag); !r) return std::unexpected(r.error());
+    const auto& given = !allow_domains_.empty() ? allow_domains_ : !allow_private_.empty() ? allow_private_ : publish_;
+    if (const auto& mode = draft.network.mode; mode && mode->value != "allowlist") {
+      return fail(flag + std::string(" ") + printable(given.front()), "contradicts the policy file's " + mode->key + ": \"" + printable(mode->value) + "\"", "leave the option out, or take another policy");
+    }
+    draft.network.mode = policy::Text{"allowlist", flag};
   }
   add(draft.network.publish, publish_, "--publish");
   add(draft.network.allow, allow_domains_, "--allow-domain");

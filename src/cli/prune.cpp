@@ -22,11 +22,12 @@ int prune(bool yes) {
   }
   if (ids.empty()) return 0;
   if (!yes) {
+    const std::string which = ids.size() == 1 ? "the sandbox " + ids.front() + ", which has stopped, with its workspace" : std::to_string(ids.size()) + " sandboxes that have stopped, with their workspaces";
     if (::isatty(0) != 1) {
-      print_error({"prune", "would remove " + std::to_string(ids.size()) + " sandboxes with their workspaces, and there is nobody to ask", "give --yes"});
+      print_error({"prune", "would remove " + which + ", and there is nobody to ask", "give --yes"});
       return kUsage;
     }
-    std::fprintf(stderr, "Remove %zu sandboxes that have stopped, with their workspaces? Type yes and Enter: ", ids.size());
+    std::fprintf(stderr, "Remove %s? Type yes and Enter: ", which.c_str());
     char answer[16] = {};
     if (std::fgets(answer, sizeof answer, stdin) == nullptr || std::string(answer) != "yes\n") return 1;
   }

@@ -20,6 +20,7 @@
 #include "host/programs.h"
 #include "host/run_program.h"
 #include "host/state_directory.h"
+#include "policy/enforcement.h"
 
 namespace sandy::host {
 namespace {
@@ -207,10 +208,7 @@ Capability cgroup_limits(const plan::CgroupFacts& facts, bool lost, const std::v
       out.fix = facts.fix;
     }
   }
-  if (!degraded.empty()) {
-    out.detail += "; so not enforced:";
-    for (const auto& key : degraded) out.detail += " " + printable(key);
-  }
+  if (const auto unenforced = policy::unenforced_words(degraded); !unenforced.empty()) out.detail += "; " + unenforced;
   return out;
 }
 

@@ -116,9 +116,10 @@ Result<NamedPolicy> find_policy(const std::string& name, const std::string& cwd)
     if (*text) return NamedPolicy{name, path, std::move(**text)};
   }
   struct stat st{};
-  const bool here = !cwd.empty() && ::lstat((cwd + "/" + name).c_str(), &st) == 0;
-  return fail(what, "there is no " + name + std::string(kSuffix) + " in " + places + (here ? ". What has this name in the current directory is not taken for it" : ""),
-              "sandy policy list shows which there are; a file is named by a path: ./" + name);
+  const auto is_here = [&](const std::string& file) { return !cwd.empty() && ::lstat((cwd + "/" + file).c_str(), &st) == 0; };
+  const std::string file = is_here(name) ? name : name + std::string(kSuffix);
+  return fail(what, "there is no " + name + std::string(kSuffix) + " in " + places + (is_here(file) ? ". What has this name in the current directory is not taken for it" : ""),
+              "sandy policy list shows which there are; a file is named by a path: ./" + file);
 }
 
 Result<std::vector<ListedPolicy>> list_policies() {

@@ -1,5 +1,7 @@
 #include "policy/enforcement.h"
 
+#include "base/error.h"
+
 namespace sandy::policy {
 
 std::vector<UnenforceableLimit> unenforceable(const PolicyFields& fields,
@@ -22,6 +24,18 @@ std::vector<UnenforceableLimit> unenforceable(const PolicyFields& fields,
   std::vector<UnenforceableLimit> out;
   for (const Row& row : rows) {
     if (!row.enforced && (row.set || row.has_default)) out.push_back({row.key, row.set});
+  }
+  return out;
+}
+
+std::string unenforced_words(const std::vector<std::string>& degraded) {
+  std::string out;
+  for (const auto& key : degraded) {
+    if (!key.starts_with("limits.")) continue;
+    out += (out.empty() ? "not enforced by control groups here: " : ", ") + printable(key);
+    // What the agent does instead (memory_watch.h, supervisor.cpp).
+    if (key == "limits.memory") out += " (watched by the agent)";
+    if (key == "limits.pids") out += " (at most by RLIMIT_NPROC)";
   }
   return out;
 }

@@ -34,4 +34,7 @@ struct UnenforceableLimit {
 std::vector<UnenforceableLimit> unenforceable(const PolicyFields& fields,
                                               const Enforcement& enforcement);
 
+// The limits among the keys of a `degraded`, in words for people: "not enforced by control groups here: limits.memory (watched by the agent), limits.swap". "" without any.
+std::string unenforced_words(const std::vector<std::string>& degraded);
+
 }  // namespace sandy::policy

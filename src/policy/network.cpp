@@ -18,6 +18,10 @@ constexpr std::size_t kMaxPublished = 64;
 
 // What a list can hold: the reason and the fix why it can't hold this rule, or nothing.
 Result<void> suits_allow(const NetworkRule& rule) {
+  if (rule.kind == Kind::name && rule.name == kThisMachine) {
+    return fail("", "this machine's loopback, which allow does not open",
+                "name it in network.allow_private (--allow-private, allow_private=) with its port: " + std::string(kThisMachine) + ":" + (rule.port ? std::to_string(*rule.port) : "PORT"));
+  }
   if (rule.kind != Kind::network || rule.port) return {};
   return fail("", "an address without a port", "write " + rule.text() + ":PORT");
 }

@@ -12,6 +12,9 @@
 
 namespace sandy::policy {
 
+// The name by which a sandbox reaches this machine's loopback, where allow_private names it with a port.
+inline constexpr std::string_view kThisMachine = "host.sandy.internal";
+
 struct NetworkRule {
   enum class Kind { name, subdomains, network };
   Kind kind = Kind::name;

@@ -2,16 +2,18 @@
 
 #include "base/error.h"
 #include "base/gateway.h"
+#include "policy/network_rule.h"
 #include "verify/explain.h"
 #include "verify/trial.h"
 
 namespace sandy::verify {
 namespace {
 
+std::string this_machine() { return std::string(policy::kThisMachine); }
+
 using Words = std::vector<std::string>;
 
 constexpr char kDnsPort[] = "53", kHttpPort[] = "3128", kSocksPort[] = "1080";
-constexpr char kThisMachine[] = "host.sandy.internal";
 // Nobody listens there who would answer outside; a server that is asked all the same is asked for nothing.
 constexpr char kPublicAddress[] = "8.8.8.8", kMetadataAddress[] = "169.254.169.254";
 constexpr char kBriefly[] = "50";  // ms: nobody answers who only counts
@@ -38,13 +40,13 @@ class Builder {
     refused("list-connect", {5, 12}, "reach a name that isn't listed, by the HTTP proxy (CONNECT)", {"connect", kGatewayIpv4, kHttpPort, name + ":443"}, name + ":443", name, 443);
     refused("list-http", {4}, "the same by plain HTTP", {"get", kGatewayIpv4, kHttpPort, "http://" + name + "/", name}, name + ":80", name, 80);
     to_canary("list-host-header", {4}, "the same with a listed name in the header",
-              {"get", kGatewayIpv4, kHttpPort, "http://" + name + "/", std::string(kThisMachine) + ":" + allowed}, s_.canaries.allowed);
+              {"get", kGatewayIpv4, kHttpPort, "http://" + name + "/", this_machine() + ":" + allowed}, s_.canaries.allowed);
     refused("list-socks", {5}, "reach a name that isn't listed, by the SOCKS5 proxy", {"socks", kGatewayIpv4, kSocksPort, name, "443"}, name + ":443", name, 443);
-    to_canary("list-nul", {1}, "reach a listed name with a NUL and another name behind it", {"socks", kGatewayIpv4, kSocksPort, std::string(kThisMachine) + "%00." + name, allowed},
+    to_canary("list-nul", {1}, "reach a listed name with a NUL and another name behind it", {"socks", kGatewayIpv4, kSocksPort, this_machine() + "%00." + name, allowed},
               s_.canaries.allowed);
-    to_canary("list-newline", {1}, "the same with a new line, by CONNECT", {"connect", kGatewayIpv4, kHttpPort, std::string(kThisMachine) + "%0d%0a." + name + ":" + allowed},
+    to_canary("list-newline", {1}, "the same with a new line, by CONNECT", {"connect", kGatewayIpv4, kHttpPort, this_machine() + "%0d%0a." + name + ":" + allowed},
               s_.canaries.allowed);
-    to_canary("list-port", {7}, "reach another port of a listed name", {"socks", kGatewayIpv4, kSocksPort, kThisMachine, port}, s_.canaries.tcp4);
+    to_canary("list-port", {7}, "reach another port of a listed name", {"socks", kGatewayIpv4, kSocksPort, this_machine(), port}, s_.canaries.tcp4);
     to_canary("list-loopback", {12, 17}, "reach this machine's loopback by the proxy, in any spelling",
               {"connect", kGatewayIpv4, kHttpPort, "127.0.0.1:" + port, "localhost:" + port, "0.0.0.0:" + port, "[::ffff:127.0.0.1]:" + port, "2130706433:" + port, "0x7f000001:" + port,
                "127.1:" + port, "[::1]:" + port, "017700000001:" + port},
@@ -146,7 +148,7 @@ std::vector<Trial> network_trials(Setting& setting) { return Builder(setting).wi
 std::vector<Trial> allowlist_trials(Setting& setting, const Control& control) { return Builder(setting).past_a_list(control); }
 
 std::vector<std::string> allowed_connection(const Setting& setting) {
-  return {"socks", kGatewayIpv4, kSocksPort, kThisMachine, setting.canaries.allowed ? std::to_string(setting.canaries.allowed->port()) : "9"};
+  return {"socks", kGatewayIpv4, kSocksPort, this_machine(), setting.canaries.allowed ? std::to_string(setting.canaries.allowed->port()) : "9"};
 }
 
 }  // namespace sandy::verify

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "policy/enforcement.h"
 
 namespace sandy::verify {
 namespace {
@@ -47,7 +48,7 @@ std::string as_table(const Report& report) {
   for (const auto& finding : report.findings) {
     out += line(word(finding.attack.in), rows_text(finding.attack.rows), finding.attack.words, table_word(finding.verdict), what_happened(finding));
   }
-  for (const auto& key : report.degraded) out += "not enforced on this machine: " + printable(key) + "\n";
+  if (const auto unenforced = policy::unenforced_words(report.degraded); !unenforced.empty()) out += unenforced + "\n";
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.1f", static_cast<double>(report.milliseconds) / 1000);
   out += std::to_string(report.findings.size()) + " attacks: " + std::to_string(report.count(Verdict::pass)) + " refused, " +

@@ -145,7 +145,7 @@ class Verification {
   asio::awaitable<void> attack_with_a_list(std::vector<Finding>& out) {
     policy::PolicyDraft draft = options_.draft;
     draft.network.mode = policy::Text{"allowlist", "sandy verify"};
-    if (canaries_->allowed) draft.network.allow_private.push_back(policy::Text{"host.sandy.internal:" + std::to_string(canaries_->allowed->port()), "sandy verify"});
+    if (canaries_->allowed) draft.network.allow_private.push_back(policy::Text{std::string(policy::kThisMachine) + ":" + std::to_string(canaries_->allowed->port()), "sandy verify"});
     const auto policy = session::validate_here(draft);
     auto planned = policy ? session::plan_here(*policy, {options_.policy_file}) : Result<session::PlannedSandbox>(std::unexpected(policy.error()));
     if (!planned) {

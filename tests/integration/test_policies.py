@@ -178,7 +178,7 @@ def test_no_network(sandy: Cli) -> None:
     assert got.lines[0].strip() == "lo" and got.lines[-1] == "7"
     for flag, value in (("--allow-domain", "a.example"), ("--allow-private", "10.0.0.1:80"), ("--publish", "3000")):
         refused = sandy.run("true", options=["-p", "no-network", flag, value])
-        assert refused.status == 125 and f'{flag} allowlist: contradicts the policy file\'s network.mode: "none"' in refused.error, refused
+        assert refused.status == 125 and f'{flag} {value}: contradicts the policy file\'s network.mode: "none"' in refused.error, refused
 
 
 # Names, and places.

@@ -31,7 +31,7 @@ class SandboxStartError(SandboxError):
         """Takes the text of `sandy` apart again (`what: why`, then maybe a line `hint: fix`)."""
         message, _, fix = text.partition("\nhint: ")
         what, _, why = message.partition(": ")
-        return cls(what, why, fix)
+        return cls(what, why, fix.replace("set limits.best_effort", "set limits.best_effort (best_effort=True)"))
 
     def __reduce__(self) -> tuple[type[SandboxStartError], tuple[str, str, str]]:
         """Pickles by parts: the default would pass the joined text as `what`."""

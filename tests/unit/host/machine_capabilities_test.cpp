@@ -54,7 +54,7 @@ TEST(CgroupLimits, NamesWhatThereIsAndWhatIsLacking) {
   facts.fix = "start one";
   auto found = cgroup_limits(facts, false, {"limits.memory", "limits.pids"});
   EXPECT_EQ(found.state, CapabilityState::missing);
-  EXPECT_EQ(found.detail, "no bus; so not enforced: limits.memory limits.pids");
+  EXPECT_EQ(found.detail, "no bus; not enforced by control groups here: limits.memory (watched by the agent), limits.pids (at most by RLIMIT_NPROC)");
   EXPECT_THAT(found.fix, AllOf(HasSubstr("start one"), HasSubstr("best_effort")));
   facts = {};
   facts.way = plan::CgroupFacts::Way::systemd;

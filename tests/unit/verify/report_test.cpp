@@ -24,7 +24,7 @@ TEST(Table, IsAlignedAndSumsUp) {
             "files     37,45  read a file               PASS  refused: ENOENT\n"
             "files     28     make a file in your home  FAIL  succeeded (the policy allows it: --write /home/me)\n"
             "syscalls  24     make an x32 call          -     not possible to try here: refused outside a sandbox too: ENOSYS\n"
-            "not enforced on this machine: limits.memory\n"
+            "not enforced by control groups here: limits.memory (watched by the agent)\n"
             "3 attacks: 1 refused, 1 succeeded, 1 not possible to try here (1.5 s)\n");
 }
 
