@@ -15,11 +15,14 @@ fi
 directory=$(realpath -m "$1")
 rm -rf "$directory"/{1,2}
 export CCACHE_DISABLE=1 # or the second build would be the first one's
+# Paths of different lengths, another time zone and locale, and other modification times. Both are copied before anything is built, so that both are the same.
+copy_of() { echo "$directory/$1/sources$([ "$1" = 1 ] || echo -in-another-place)"; }
 for turn in 1 2; do
-  # Paths of different lengths, another time zone and locale, and other modification times.
-  copy=$directory/$turn/sources$([ $turn = 1 ] || echo -in-another-place)
-  mkdir -p "$copy"
-  tar -C "$source_dir" --exclude=./build --exclude=./dist --exclude=./.git --exclude=__pycache__ -cf - . | tar -C "$copy" --touch --no-same-owner -xf -
+  mkdir -p "$(copy_of $turn)"
+  tar -C "$source_dir" --exclude=./build --exclude=./dist --exclude=./.git --exclude=__pycache__ -cf - . | tar -C "$(copy_of $turn)" --touch --no-same-owner -xf -
+done
+for turn in 1 2; do
+  copy=$(copy_of $turn)
   export TZ=$([ $turn = 1 ] && echo UTC || echo Pacific/Kiritimati)
   for kind in "${kinds[@]}"; do
     case $kind in

@@ -41,6 +41,8 @@ int run(RunOptions& options) {
   const policy::Caller caller = session::this_caller();
   auto draft = options.policy.draft(caller);
   if (!draft) return could_not_start(draft.error());
+  // Alone it is a network in which nothing is but what is asked for.
+  if (options.ask && !draft->network.mode) draft->network.mode = policy::Text{"allowlist", "--ask"};
   const auto policy = session::validate_here(*draft);
   if (!policy) return could_not_start(policy.error());
   ForegroundOptions foreground;
@@ -49,7 +51,7 @@ int run(RunOptions& options) {
   foreground.policy_file = options.policy.policy_file();
   if (options.ask) {
     if (::isatty(0) != 1) return could_not_start({"--ask", "standard input is no terminal to ask at", "leave it out, and name what is allowed with --allow-domain"});
-    if ((*policy)->network.mode == policy::NetworkMode::none) return could_not_start({"--ask", "the sandbox has no network", "give --allow-domain, or a policy with network.mode \"allowlist\""});
+    if ((*policy)->network.mode == policy::NetworkMode::none) return could_not_start({"--ask", "the sandbox has no network", "take a policy with network.mode \"allowlist\", or none"});
     foreground.ask = true;
   }
   if (options.audit) {

@@ -228,6 +228,16 @@ Capability kernel_release(std::string_view release) {
   return out;
 }
 
+namespace {
+
+// A Python virtual environment's programs are nothing without its packages.
+std::string what_to_show(const std::string& entry) {
+  const auto parent = entry.substr(0, entry.rfind('/'));
+  return entry.ends_with("/bin") && ::access((parent + "/pyvenv.cfg").c_str(), F_OK) == 0 ? parent : entry;
+}
+
+}  // namespace
+
 Capability lost_path(const std::vector<std::string>& lost) {
   Capability out{.name = "PATH", .state = State::ok, .detail = "every directory in PATH that exists is in the sandbox too", .needs = "your own programs in sandboxes", .fix = {}};
   if (lost.empty()) return out;
@@ -238,7 +248,7 @@ Capability lost_path(const std::vector<std::string>& lost) {
     out.detail += (&entry == &lost.front() ? " " : ", ") + printable(entry);
     // In single quotes for a shell, and a quote in it as '\''.
     std::string quoted;
-    for (const char c : printable(entry)) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    for (const char c : printable(what_to_show(entry))) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
     out.fix += " --read '" + quoted + "'";
   }
   return out;

@@ -101,6 +101,19 @@ with Sandbox(allow_domains=[], on_request=lambda target: "always", timeout=30) a
     rig.assert_untouched("private")
 
 
+def test_asking_alone_is_a_network_of_what_is_asked_for(client: Callable[..., Any], rig: Rig) -> None:
+    script = """
+said = lambda box, name: box.run(f"curl -sS -m 10 http://{name}.example/ || echo no").stdout.decode().strip()
+with Sandbox(on_request=lambda target: "once" if target[0] == "a" else "deny", timeout=30) as box:
+    got = [said(box, "a"), said(box, "b")]
+try: Sandbox(on_request=lambda target: "once", policy={"network": {"mode": "none"}})
+except ValueError as error: got.append("on_request" in str(error))
+show(got)
+"""
+    assert client(script) == ["hello from a", "no", True]
+    assert not rig.requests("b")
+
+
 def test_a_client_that_has_closed_its_side_may_still_be_answered(client: Callable[..., Any], rig: Rig) -> None:
     inside = """
 import socket

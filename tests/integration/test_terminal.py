@@ -209,6 +209,17 @@ def test_a_question_keeps_no_signal_away(terminal: Callable[..., Terminal], sand
 def test_asking_needs_a_terminal_and_a_network(terminal: Callable[..., Terminal], sandy: Cli) -> None:
     got = sandy.run("true", options=["--ask", "--allow-domain", "a.example"])
     assert got.status == 125 and "--ask" in got.error and "terminal" in got.error
-    one = terminal("run", "--ask", "--", "true")
+    one = terminal("run", "--ask", "--policy", "no-network", "--", "true")
     one.expect(rb"--ask.*no network")
     assert one.process.wait(10) == 125
+
+
+def test_asking_alone_is_a_network_of_what_is_asked_for(terminal: Callable[..., Terminal], sandy: Cli, rig: Rig) -> None:
+    sandy.env |= rig.environment
+    one = terminal("run", "--ask", "--", "sh", "-c", "curl -sS http://a.example/; curl -sS http://b.example/; true")
+    one.expect(rb"connect to a\.example:80.*Enter: ")
+    one.type(b"once\n")
+    one.expect(rb"(?s)hello from a.*connect to b\.example:80.*Enter: ")
+    one.type(b"deny\n")
+    one.expect(rb"blocked: b\.example:80")
+    assert one.process.wait(10) == 0 and not rig.requests("b")

@@ -105,8 +105,9 @@ class SandboxCore(Life):
             publish: Ports inside that this machine can connect to at 127.0.0.1: `"3000"` at a free one (see `published`),
                 `"8080:3000"` at port 8080. Alone they allow nothing else.
             on_request: Called with a target (`name:port`) that no rule names and a program wants to connect to, which waits: what
-                it returns is `"once"`, `"always"` or `"deny"`. An exception, any other value, or no answer within 120 seconds
-                is a denial. It runs in a thread of its own, one call after another.
+                it returns is `"once"`, `"always"` or `"deny"`. Without `allow_domains` nothing else can be reached. An exception,
+                any other value, or no answer within 120 seconds is a denial. It runs in a thread of its own, one call after
+                another.
             audit: A file to which each decision about the network is appended, a line of JSON: `time`, `sandbox`, `commands`,
                 `verdict`, `target`, `protocol`, `reason`, `address`, and of ended connections `bytes_up`, `bytes_down` and `ms`.
                 Keep it where no command can write.
@@ -154,6 +155,8 @@ class SandboxCore(Life):
             "best_effort": best_effort,
         }
         base = load_policy(policy)
+        if on_request is not None and not callable(on_request):
+            raise wrong_type("on_request", on_request, "a callable that takes a str and returns a str")
         document = build_policy(
             base.policy,
             workspace=workspace,
@@ -166,6 +169,7 @@ class SandboxCore(Life):
             deny_domains=deny_domains,
             allow_private=allow_private,
             publish=publish,
+            asks=on_request is not None and id is None,
             seccomp=seccomp,
             hostname=hostname,
             limits=limits,
@@ -176,8 +180,6 @@ class SandboxCore(Life):
             files.append(os.path.abspath(os.fsencode(check_path("audit", audit))))
         elif not files[0]:
             files.clear()
-        if on_request is not None and not callable(on_request):
-            raise wrong_type("on_request", on_request, "a callable that takes a str and returns a str")
         resumes_as_it_was = id is not None and document == _NO_POLICY
         self._document = None if resumes_as_it_was else document
         self._begin(() if resumes_as_it_was else (document, *files), kept, asks=on_request is not None)

@@ -88,6 +88,7 @@ def build_policy(
     deny_domains: Iterable[str],
     allow_private: Iterable[str],
     publish: Iterable[str],
+    asks: bool,
     seccomp: str | os.PathLike[str] | Mapping[str, Any] | None,
     hostname: str | None,
     limits: Mapping[str, Amount | bool | None],
@@ -112,6 +113,9 @@ def build_policy(
         merge.items("allow_domains", "network.allow", check_texts("allow_domains", allow_domains), keep_empty=True)
     merge.items("deny_domains", "network.deny", check_texts("deny_domains", deny_domains))
     merge.items("allow_private", "network.allow_private", check_texts("allow_private", allow_private))
+    if asks:
+        # Alone it is a network in which nothing is but what is asked for.
+        merge.value("on_request", "network.mode", "allowlist")
     if published := check_texts("publish", publish):
         merge.value("publish", "network.mode", "allowlist")
         merge.items("publish", "network.publish", published)

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 namespace sandy::host {
 namespace {
 
@@ -31,6 +35,15 @@ TEST(LostPath, NamesEntriesAndQuotesThem) {
   EXPECT_EQ(found.state, CapabilityState::limited);
   EXPECT_THAT(found.detail, HasSubstr("/home/u/bin, /opt/it's"));
   EXPECT_THAT(found.fix, HasSubstr("--read '/home/u/bin' --read '/opt/it'\\''s'"));
+}
+
+TEST(LostPath, ShowsAllOfAVirtualEnvironment) {
+  std::string venv = ::testing::TempDir() + "lost_path_XXXXXX";
+  ASSERT_NE(::mkdtemp(venv.data()), nullptr);
+  EXPECT_THAT(lost_path({venv + "/bin"}).fix, HasSubstr("--read '" + venv + "/bin'"));
+  std::ofstream(venv + "/pyvenv.cfg") << "home = /usr/bin\n";
+  EXPECT_THAT(lost_path({venv + "/bin"}).fix, HasSubstr("--read '" + venv + "'"));
+  std::filesystem::remove_all(venv);
 }
 
 TEST(Wsl, SaysWhatIsTrueOfThisOne) {
