@@ -123,6 +123,9 @@ void Control::handle(const wire::Frame& frame) {
     if (found != networks_.end()) found->second->answer(static_cast<std::uint32_t>(frame.number("number", 0)), frame.flag("allow", false));
   } else if (op == "sync") {
     channel_->post(wire::event(frame.id, "done"));
+  } else if (op == "names") {
+    const auto files = channel_->take_fds(frame.number("fds", 0));
+    if (files.size() == 2) resolver_.use_settings(settings_text(files[0]), settings_text(files[1]));
   } else if (op == "test") {
     use_test_network(frame);
   }

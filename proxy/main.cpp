@@ -25,24 +25,10 @@
 
 namespace {
 
-constexpr std::size_t kMaxHostsFile = 4 << 20;
-
-std::string read_hosts() {
-  std::string out;
-  const sandy::UniqueFd fd(::open("/etc/hosts", O_RDONLY | O_CLOEXEC));
-  char buffer[65'536];
-  while (fd && out.size() < kMaxHostsFile) {
-    const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
-    if (n <= 0) break;
-    out.append(buffer, static_cast<std::size_t>(n));
-  }
-  return out;
-}
-
 int run(int control) {
   boost::asio::io_context io(1);
   // What needs files comes first.
-  sandy::proxy::Resolver resolver(io.get_executor(), read_hosts());
+  sandy::proxy::Resolver resolver(io.get_executor(), sandy::proxy::settings_text(sandy::UniqueFd(::open("/etc/hosts", O_RDONLY | O_CLOEXEC))));
   const std::size_t descriptors = sandy::proxy::descriptor_limit();
   if (const auto confined = sandy::proxy::confine(); !confined) {
     std::fprintf(stderr, "%s\n", confined.error().text().c_str());

@@ -2,14 +2,19 @@
 
 #include <ares.h>
 #include <netinet/in.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
 #include <new>
 #include <stdexcept>
 
 #include "policy/host_name.h"
 #include "policy/network_rule.h"
+#include "proxy/resolv_conf.h"
+#include "proxy/text_lines.h"
 
 namespace sandy::proxy {
 namespace {
@@ -23,17 +28,7 @@ constexpr auto kNoError = asio::as_tuple(asio::use_awaitable);
 std::map<std::string, std::vector<IpAddress>, std::less<>> parse_hosts(std::string_view text) {
   std::map<std::string, std::vector<IpAddress>, std::less<>> out;
   while (!text.empty()) {
-    const auto end = std::min(text.find('\n'), text.size());
-    auto line = text.substr(0, std::min(end, text.find('#')));
-    text.remove_prefix(std::min(end + 1, text.size()));
-    std::vector<std::string_view> words;
-    while (true) {
-      const auto start = line.find_first_not_of(" \t\r");
-      if (start == std::string_view::npos) break;
-      const auto stop = std::min(line.find_first_of(" \t\r", start), line.size());
-      words.push_back(line.substr(start, stop - start));
-      line.remove_prefix(stop);
-    }
+    const auto words = words_of(next_line(text));
     const auto address = words.empty() ? std::nullopt : policy::parse_ip_address(words.front());
     if (!address) continue;
     for (std::size_t i = 1; i < words.size(); ++i) {
@@ -94,6 +89,19 @@ void on_answer(void* argument, int status, int, ares_addrinfo* info) {
 }
 
 }  // namespace
+
+std::string settings_text(const UniqueFd& file) {
+  constexpr std::size_t kMax = 4 << 20;
+  std::string out;
+  std::array<char, 65'536> buffer;
+  while (file && out.size() < kMax) {
+    const ssize_t n = ::read(file.get(), buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    out.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+  return out;
+}
 
 // c-ares says which of its sockets are to be watched; what is ready, and time that passed, it is told.
 class Resolver::Channel : public std::enable_shared_from_this<Channel> {
@@ -208,7 +216,20 @@ Resolver::Resolver(asio::any_io_executor executor, std::string_view hosts) : cha
 
 Resolver::~Resolver() = default;
 
-bool Resolver::use_servers(const std::string& servers) { return channel_->use_servers(servers); }
+bool Resolver::use_servers(const std::string& servers) {
+  has_own_servers_ = channel_->use_servers(servers);
+  return has_own_servers_;
+}
+
+void Resolver::use_settings(std::string_view resolv_conf, std::string_view hosts) {
+  hosts_ = parse_hosts(hosts);
+  if (has_own_servers_) return;
+  auto settings = parse_resolv_conf(resolv_conf);
+  std::string servers;
+  for (const auto& server : settings.servers) servers += (servers.empty() ? "" : ",") + server.text();
+  if (!servers.empty()) channel_->use_servers(servers);
+  search_ = std::move(settings.search);
+}
 
 asio::awaitable<Answer> Resolver::resolve(std::string name) {
   if (name == policy::kThisMachine) {
@@ -216,9 +237,16 @@ asio::awaitable<Answer> Resolver::resolve(std::string name) {
     co_return loopback;
   }
   if (const auto found = hosts_.find(name); found != hosts_.end()) co_return found->second;
-  // A dot at the end: no search domain is tried.
-  if (name.find('.') != std::string::npos) name += '.';
-  co_return co_await channel_->ask(std::move(name));
+  // A dot at the end: c-ares tries none of its search domains.
+  if (name.find('.') == std::string::npos) {
+    if (!search_) co_return co_await channel_->ask(std::move(name));
+    const auto search = *search_;
+    for (const auto& domain : search) {
+      auto answer = co_await channel_->ask(name + "." + domain + ".");
+      if (answer) co_return answer;
+    }
+  }
+  co_return co_await channel_->ask(name + ".");
 }
 
 }  // namespace sandy::proxy

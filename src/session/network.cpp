@@ -28,6 +28,7 @@ constexpr auto kExitLimit = 2s;
 constexpr auto kStartLimit = 10s;
 constexpr auto kSyncLimit = 2s, kRemoveLimit = 1s, kRulesLimit = 10s;
 constexpr std::size_t kMaxListeners = 4;
+constexpr auto kNamesLooks = 2s;
 
 std::shared_ptr<Network>& the_one() {
   static std::shared_ptr<Network> network;
@@ -125,6 +126,7 @@ Result<std::shared_ptr<Network>> Network::shared(asio::any_io_executor executor)
   self->alive_ = true;
   if (test) self->channel_->post(*test);
   asio::co_spawn(executor, [self] { return self->read_events(); }, asio::detached);
+  asio::co_spawn(executor, [self] { return self->watch_names(); }, asio::detached);
   one = self;
   return self;
 }
@@ -165,6 +167,7 @@ void Network::lose() {
   alive_ = false;
   channel_->close();
   changed_.cancel();
+  names_timer_.cancel();
   for (auto& [id, waiting] : std::exchange(waiting_, {})) waiting->answered.cancel();
   for (auto& [id, on_event] : std::exchange(sandboxes_, {})) on_event(nullptr);
 }
@@ -193,6 +196,21 @@ asio::awaitable<void> Network::read_events() {
   }
   lose();
   co_await stop();
+}
+
+// The proxy has no file system, and a laptop's name servers are others in another place.
+asio::awaitable<void> Network::watch_names() {
+  auto self = shared_from_this();
+  while (alive_) {
+    names_timer_.expires_after(kNamesLooks);
+    co_await names_timer_.async_wait(kNoError);
+    if (!alive_) co_return;
+    auto files = names_.changed();
+    if (!files || !files->front() || !files->back()) continue;  // (out of descriptors: names stay as they were)
+    wire::Json header = wire::request("names");
+    header["id"] = 0;
+    channel_->post_with(header, std::string_view(), std::move(*files));
+  }
 }
 
 asio::awaitable<Result<void>> Network::ready() {

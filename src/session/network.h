@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/unique_fd.h"
+#include "host/name_settings.h"
 #include "session/wire/channel.h"
 
 namespace sandy::session {
@@ -55,8 +56,10 @@ class Network : public std::enable_shared_from_this<Network> {
   bool alive() const { return alive_; }
 
  private:
-  explicit Network(asio::any_io_executor executor) : executor_(executor), ended_(executor), changed_(executor, asio::steady_timer::time_point::max()), reaped_(executor, asio::steady_timer::time_point::max()) {}
+  explicit Network(asio::any_io_executor executor)
+      : executor_(executor), ended_(executor), changed_(executor, asio::steady_timer::time_point::max()), reaped_(executor, asio::steady_timer::time_point::max()), names_timer_(executor) {}
   asio::awaitable<void> read_events();
+  asio::awaitable<void> watch_names();
   asio::awaitable<void> stop();
   asio::awaitable<bool> ask(std::uint32_t id, wire::Json header, std::string payload, std::chrono::milliseconds limit);
   void tell(std::uint32_t id, const wire::Frame* frame);
@@ -67,8 +70,9 @@ class Network : public std::enable_shared_from_this<Network> {
   asio::posix::stream_descriptor ended_;  // the proxy's pidfd
   UniqueFd messages_;
   std::shared_ptr<wire::Channel> channel_;
+  host::NameSettings names_;
   bool alive_ = false, ready_ = false, stopping_ = false;
-  asio::steady_timer changed_, reaped_;  // changed_: ready, or gone
+  asio::steady_timer changed_, reaped_, names_timer_;  // changed_: ready, or gone
   std::uint32_t next_id_ = 1;
   std::map<std::uint32_t, OnEvent> sandboxes_;
   // A request without an answer.

@@ -7,6 +7,8 @@ B056: a rule for a name is for that name alone. Names below it need a rule of th
 
 from __future__ import annotations
 
+import ast
+import json
 import pathlib
 import shutil
 import socket
@@ -274,6 +276,82 @@ def test_b057_whatever_the_hosts_resolv_conf_is(net: Net, tmp_path: pathlib.Path
     )
     got = Result(done.returncode, done.stdout, done.stderr).ok()
     assert "nameserver 198.18.0.1" in got.lines and got.text.count("nameserver") == 1 and "search" not in got.text
+
+
+# Two name servers and two web servers in a network namespace of the test's own, in which /etc is a copy that changes.
+MOVING = r"""
+import fcntl, http.server, os, pathlib, socket, struct, subprocess, sys, threading, time
+etc, program = pathlib.Path(sys.argv[1]), sys.argv[2]
+with socket.socket() as control:
+    fcntl.ioctl(control, 0x8914, struct.pack("16sh14x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
+def answer(server, address, known):
+    while True:
+        query, client = server.recvfrom(512)
+        at, labels = 12, []
+        while query[at]:
+            labels.append(query[at + 1 : at + 1 + query[at]].decode().lower())
+            at += 1 + query[at]
+        is_a, there = query[at + 1 : at + 3] == b"\0\1", ".".join(labels) in known
+        record = b"\xc0\x0c\0\1\0\1\0\0\0\0\0\4" + socket.inet_aton(address)
+        head = query[:2] + (b"\x81\x80" if there else b"\x81\x83") + b"\0\1\0" + bytes([is_a and there]) + b"\0\0\0\0"
+        server.sendto(head + query[12 : at + 5] + (record if is_a and there else b""), client)
+class Says(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write({"127.0.0.21": b"one\n", "127.0.0.22": b"two\n"}[self.server.server_address[0]])
+    def log_message(self, *_): pass
+for name_server, web_server, known in (("127.0.0.11", "127.0.0.21", ["a.example", "bare.one.test"]), ("127.0.0.12", "127.0.0.22", ["a.example", "bare.two.test"])):
+    server = socket.socket(type=socket.SOCK_DGRAM)
+    server.bind((name_server, 53))
+    threading.Thread(target=answer, args=(server, web_server, known), daemon=True).start()
+    threading.Thread(target=http.server.ThreadingHTTPServer((web_server, 80), Says).serve_forever, daemon=True).start()
+def put(name, text):
+    (etc / "new").write_text(text)
+    (etc / "new").rename(etc / name)
+put("resolv.conf", "nameserver 127.0.0.11\nsearch one.test\n")
+put("hosts", "127.0.0.1 localhost\n")
+rules = [word for rule in ("a.example:80", "bare:80", "listed.example:80") for word in ("--allow-domain", rule)]
+loop = "while read -r name; do curl -s -m 5 http://$name/ || echo none; done"
+box = subprocess.Popen(["unshare", "--user", "--map-user=1000", "--map-group=1000", program, "run", *rules, "--", "sh", "-c", loop], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def says(name):
+    print(name, file=box.stdin, flush=True)
+    return box.stdout.readline().strip()
+def until(name, wanted):
+    end = time.monotonic() + 15
+    while (said := says(name)) != wanted and time.monotonic() < end: time.sleep(0.3)
+    return said
+print([says("a.example"), says("bare"), says("listed.example")])
+put("resolv.conf", "# another network\nnameserver 127.0.0.12\nnameserver fe80::1%eth0\noptions edns0\nsearch none.test two.test\n")
+print([until("a.example", "two"), says("bare"), says("listed.example")])
+put("hosts", "127.0.0.1 localhost\n127.0.0.21 listed.example # of the hosts file\n")
+print([until("listed.example", "one"), says("a.example")])
+put("resolv.conf", "# no network\n")
+put("hosts", "127.0.0.22 listed.example\n")
+print([until("listed.example", "two"), says("a.example")])
+(etc / "resolv.conf").unlink()
+put("hosts", "127.0.0.21 listed.example\n")
+print([until("listed.example", "one"), says("a.example")])
+box.stdin.close()
+print(box.wait(20))
+"""
+
+
+def test_b057_another_network_has_other_name_servers(net: Net, tmp_path: pathlib.Path) -> None:
+    need(shutil.which("curl"), "curl")
+    etc = tmp_path / "root/etc"
+    made = host(f"mkdir -p {etc}; cp -a /etc/. {etc}/ 2>/dev/null; rm -f {etc}/resolv.conf")
+    assert made.status == 0, made
+    control = host("unshare --user --map-root-user --mount --net true")
+    need(control.status == 0, f"a user namespace in which /etc can be another directory: {control.error}")
+    env = net.sandy.env | {"SANDY_UNSAFE_TEST_NETWORK": json.dumps({"public": ["127.0.0.0/8"]})}
+    into = 'mount --bind "$0" /etc && exec "$@"'
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "--net", "sh", "-c", into, etc, "python3", "-c", MOVING, etc, net.sandy.program],
+        cwd=net.sandy.workspace, env=env, capture_output=True, timeout=120, check=False,
+    )
+    got = Result(done.returncode, done.stdout, done.stderr).ok()
+    assert [ast.literal_eval(line) for line in got.lines] == [["one", "one", "none"], ["two", "two", "none"], ["one", "two"], ["two", "two"], ["one", "two"], 0], got
 
 
 def test_b058_localhost_needs_no_resolver(net: Net, rig: Rig) -> None:
